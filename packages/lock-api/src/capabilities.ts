@@ -56,7 +56,8 @@ export interface TransferCapability {
   /**
    * Deletes the grant (key, token), as `deleteIfOwner`, and grants the key to `next`, as
    * `tryInsert`, in one step. When (key, token) is gone, nothing is granted; when `next`'s session
-   * is dead, the key is left free.
+   * is dead, the key is left free. A mark of `want` is not lost: it passes to the new grant, or the
+   * key is announced as freed.
    */
   transfer(key: string, fencingToken: bigint, next: NextHolder): Promise<Transfer>
 }

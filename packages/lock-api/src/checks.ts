@@ -61,6 +61,16 @@ export function checkMaxWaitMs(
   return checkWholeMs(maxWaitMs, field, 0, max)
 }
 
+/** The instant's milliseconds since the epoch; throws when `instant` is not a valid `Date`. */
+export function checkInstant(instant: Date, field: string): number {
+  if (!(instant instanceof Date)) {
+    throw new TypeError(`${field} must be a Date, got ${typeof instant}`)
+  }
+  const ms = instant.getTime()
+  if (Number.isNaN(ms)) throw new RangeError(`${field} must be a valid date, got an invalid one`)
+  return ms
+}
+
 /** A string that is not blank and holds no control character and no lone surrogate. */
 export function checkText(text: string, field: string): string {
   if (typeof text !== 'string') {

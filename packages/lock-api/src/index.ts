@@ -44,6 +44,7 @@ export {
   type WaitingCapability,
 } from './capabilities.ts'
 export {
+  checkInstant,
   checkKey,
   checkMaxWaitMs,
   checkOperator,

@@ -1,4 +1,4 @@
-import { checkKey, checkOwnerId, checkSessionId } from './checks.ts'
+import { checkInstant, checkKey, checkOwnerId, checkSessionId } from './checks.ts'
 import { checkFencingToken } from './fencing-token.ts'
 
 /**
@@ -80,14 +80,4 @@ export class LockHandle {
       this.serverExpiry,
     )
   }
-}
-
-/** The instant's milliseconds since the epoch; throws when `instant` is not a valid `Date`. */
-export function checkInstant(instant: Date, field: string): number {
-  if (!(instant instanceof Date)) {
-    throw new TypeError(`${field} must be a Date, got ${typeof instant}`)
-  }
-  const ms = instant.getTime()
-  if (Number.isNaN(ms)) throw new RangeError(`${field} must be a valid date, got an invalid one`)
-  return ms
 }

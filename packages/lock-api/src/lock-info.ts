@@ -1,6 +1,5 @@
-import { checkKey, checkOwnerId } from './checks.ts'
+import { checkInstant, checkKey, checkOwnerId } from './checks.ts'
 import { checkFencingToken } from './fencing-token.ts'
-import { checkInstant } from './lock-handle.ts'
 
 /**
  * A diagnostic view of a held key. **Advisory**: stale the moment it was made, and never usable

@@ -5,8 +5,10 @@ import { checkFencingToken } from './fencing-token.ts'
  * What a revocation did; the result of `forceRevoke` and `revoke` and of nothing else.
  *
  * When `revoked` is true the previous owner and token are those of the grant that was deleted, and
- * every later token of the key is above `newTokenFloor`, which is at least `previousToken`. When it
- * is false nothing was held, nothing was written, and the other three are `undefined`.
+ * every later token of the key is above `newTokenFloor`, which is itself above `previousToken`: a
+ * floor that equalled it would not stop a holder that its guard has admitted already (decision 4).
+ * When `revoked` is false nothing was held, nothing was written, and the other three are
+ * `undefined`.
  *
  * The floor fences nobody by itself: a resource that has not seen a higher token still accepts the
  * displaced holder's. Push it to the guards' `advance(resource, floor)` (decision 5).
@@ -20,7 +22,7 @@ export class LockOutcome {
 
   /**
    * @throws TypeError when an argument has the wrong type, or is present without `revoked`
-   * @throws RangeError when one is out of range, or the floor is below the previous token
+   * @throws RangeError when one is out of range, or the floor is not above the previous token
    */
   constructor(
     key: string,
@@ -45,9 +47,9 @@ export class LockOutcome {
       checkOwnerId(previousOwnerId, 'previousOwnerId')
       checkFencingToken(previousToken, 'previousToken')
       checkFencingToken(newTokenFloor, 'newTokenFloor')
-      if (newTokenFloor < previousToken) {
+      if (newTokenFloor <= previousToken) {
         throw new RangeError(
-          `newTokenFloor must be at least previousToken ${previousToken}, got ${newTokenFloor}`,
+          `newTokenFloor must be above previousToken ${previousToken}, got ${newTokenFloor}`,
         )
       }
     } else if (

@@ -46,8 +46,9 @@ export interface LockStore {
   read(key: string): Promise<LockInfo | undefined>
 
   /**
-   * In one atomic step: deletes the live grant, raises the floor to at least its token, appends the
-   * audit record. Not held: `revoked: false`, and nothing is written.
+   * In one atomic step: deletes the live grant, raises the floor above its token, appends the audit
+   * record. Every later token of the key is above the floor. Not held: `revoked: false`, and
+   * nothing is written.
    */
   revoke(key: string, operator: string, reason: string): Promise<LockOutcome>
 

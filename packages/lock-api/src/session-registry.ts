@@ -11,7 +11,8 @@ export interface SessionRegistry {
   openSession(ownerId: string, ttlMs: number): Promise<string>
 
   /**
-   * Prolongs a live session to `ttlMs` from now. It never creates one.
+   * Prolongs a live session to `ttlMs` from now. It never creates one, and never shortens one: a
+   * late duplicate is harmless.
    *
    * @returns `false`: the session is dead, and every lock on it. **Terminal, do not retry.** Never
    *   `false` for anything transient.

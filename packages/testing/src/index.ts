@@ -1,1 +1,8 @@
-export {}
+/**
+ * For tests of code that uses locks, yours as well as ours: time that moves by hand, chance and
+ * names that repeat, and a lock service that follows a script.
+ *
+ * @packageDocumentation
+ */
+export { ManualClock, type ManualClockOptions } from './manual-clock.ts'
+export { seededIds, seededRandom } from './seeded-chance.ts'
