@@ -28,3 +28,18 @@ export function checkFencingToken(token: bigint, field = 'fencingToken'): bigint
   }
   return token
 }
+
+/** How a token is spelled, in a header and in JSON; `MAX_FENCING_TOKEN` is checked apart. */
+export const FENCING_TOKEN_PATTERN: RegExp = /^[1-9][0-9]{0,18}$/
+
+/**
+ * The token that `text` spells, or `undefined` when it spells none. Strict: decimal digits from "1"
+ * to "9223372036854775807", no sign, no leading zero, no white space. Never coerced, never 0. It is
+ * here because both sides read it: the service (protocol) and the resource (guard), which must
+ * depend on nothing but this package.
+ */
+export function parseFencingToken(text: string): bigint | undefined {
+  if (!FENCING_TOKEN_PATTERN.test(text)) return undefined
+  const token = BigInt(text)
+  return token > MAX_FENCING_TOKEN ? undefined : token
+}
