@@ -1,0 +1,9 @@
+/**
+ * What the tests of this repository need running.
+ *
+ * `postgres.ts` is Vitest's global set-up: it starts one PostgreSQL for the whole run, durable as
+ * in production. A test file takes a database of its own on it, and so runs beside all others.
+ *
+ * @packageDocumentation
+ */
+export { createTestDatabase, type TestDatabase } from './test-database.ts'
