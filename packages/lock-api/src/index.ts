@@ -60,7 +60,12 @@ export {
   MAX_TTL_MS,
   MAX_WAIT_MS,
 } from './checks.ts'
-export { checkFencingToken, MAX_FENCING_TOKEN } from './fencing-token.ts'
+export {
+  checkFencingToken,
+  FENCING_TOKEN_PATTERN,
+  MAX_FENCING_TOKEN,
+  parseFencingToken,
+} from './fencing-token.ts'
 export {
   ContentionError,
   FencedOutError,
