@@ -13,6 +13,9 @@ const CHECKS = [
   ['format', 'node_modules/@biomejs/biome/bin/biome', 'ci', '.'],
 ]
 
+// oxlint looks for its type-aware half in node_modules/.bin only, unless told.
+process.env.OXLINT_TSGOLINT_PATH = 'node_modules/oxlint-tsgolint/bin/tsgolint.js'
+
 makeReady()
 
 const failed = CHECKS.filter(([name, tool, ...args]) => {
