@@ -98,25 +98,27 @@ export function envelopeOf(
  */
 export function errorOf(envelope: ErrorEnvelope): Error {
   const { code, message, traceId } = envelope
-  const retry = { retryAfterMs: envelope.retryAfterMillis }
-  switch (code) {
-    case 'CONTENTION_EXCEEDED':
-    case 'STORE_UNAVAILABLE':
-      return new ContentionError(message, retry)
-    case 'NOT_LEADER':
-      return new NotLeaderError(message, retry)
-    case 'SESSION_UNKNOWN':
-      return new SessionDeadError('unknown')
-    case 'SESSION_EXPIRED':
-      return new SessionDeadError('expired')
-    case 'VALIDATION_FAILED':
-    case 'INVALID_TOKEN':
-      return new RangeError(withFields(envelope))
-    case 'FENCED_OUT':
-      return fencedOut(envelope) ?? new RemoteError(code, errorTable[code].status, traceId, message)
-    default:
-      return new RemoteError(code, errorTable[code].status, traceId, message)
-  }
+  const known = contractErrors[code]?.(envelope)
+  return known ?? new RemoteError(code, errorTable[code].status, traceId, message)
+}
+
+const contractErrors: Partial<Record<ErrorCode, (envelope: ErrorEnvelope) => Error | undefined>> = {
+  CONTENTION_EXCEEDED: contention,
+  STORE_UNAVAILABLE: contention,
+  NOT_LEADER: (envelope) => new NotLeaderError(envelope.message, retryOf(envelope)),
+  SESSION_UNKNOWN: () => new SessionDeadError('unknown'),
+  SESSION_EXPIRED: () => new SessionDeadError('expired'),
+  VALIDATION_FAILED: (envelope) => new RangeError(withFields(envelope)),
+  INVALID_TOKEN: (envelope) => new RangeError(withFields(envelope)),
+  FENCED_OUT: fencedOut,
+}
+
+function contention(envelope: ErrorEnvelope): Error {
+  return new ContentionError(envelope.message, retryOf(envelope))
+}
+
+function retryOf(envelope: ErrorEnvelope): { retryAfterMs: number | undefined } {
+  return { retryAfterMs: envelope.retryAfterMillis }
 }
 
 /** The answer to a token that a guard, or a revocation's `expectedToken`, refused. */

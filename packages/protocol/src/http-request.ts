@@ -18,8 +18,8 @@ export function toHttpRequest<Input extends object>(
   operation: Operation<Input, unknown>,
   input: Input,
 ): HttpRequest {
-  const rest = { ...input } as Record<string, unknown>
-  const take = (field: string): unknown => {
+  const rest = { ...input } as Record<string, Spelled | undefined>
+  const take = (field: string): Spelled | undefined => {
     const value = rest[field]
     delete rest[field]
     return value
@@ -39,10 +39,13 @@ export function toHttpRequest<Input extends object>(
   return { method, path, headers, body: JSON.stringify(rest) }
 }
 
-function queryOf(fields: Readonly<Record<string, unknown>>): string {
+/** What a field that travels outside the body can be. */
+type Spelled = string | number
+
+function queryOf(fields: Readonly<Record<string, Spelled | undefined>>): string {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(fields)) {
     if (value !== undefined) query.set(name, String(value))
   }
-  return query.size === 0 ? '' : `?${query}`
+  return query.size === 0 ? '' : `?${query.toString()}`
 }

@@ -63,24 +63,23 @@ function faultsOf(error: ValidationError, input: unknown, schema: unknown): Fiel
     field: [...at, ...below].join('.'),
     message,
   })
-  switch (error.keyword) {
-    case 'required':
-      return error.params.requiredProperties.map((name) => fault('is required', name))
-    case 'additionalProperties':
-      return error.params.additionalProperties.map((name) => fault('is not a known field', name))
-    case 'boolean': // said again, by 'additionalProperties'
-      return []
-    case 'type':
-      return [fault(`${error.message}, got ${kindOf(valueAt(input, at))}`)]
-    case 'minimum':
-    case 'maximum': {
-      const { minimum, maximum } = valueAt(schema, pathOf(error.schemaPath)) as NumberSchema
-      const range = maximum === undefined ? `at least ${minimum}` : `from ${minimum} to ${maximum}`
-      return [fault(`must be ${range}, got ${valueAt(input, at)}`)]
-    }
-    default: // a string's value is not repeated: one of them is a session's secret
-      return [fault(error.message)]
+  if (error.keyword === 'required') {
+    return error.params.requiredProperties.map((name) => fault('is required', name))
   }
+  if (error.keyword === 'additionalProperties') {
+    return error.params.additionalProperties.map((name) => fault('is not a known field', name))
+  }
+  if (error.keyword === 'boolean') return [] // an unknown field, which the keyword above names
+  if (error.keyword === 'type') {
+    return [fault(`${error.message}, got ${kindOf(valueAt(input, at))}`)]
+  }
+  if (error.keyword === 'minimum' || error.keyword === 'maximum') {
+    const { minimum, maximum } = valueAt(schema, pathOf(error.schemaPath)) as NumberSchema
+    const range = maximum === undefined ? `at least ${minimum}` : `from ${minimum} to ${maximum}`
+    return [fault(`must be ${range}, got ${String(valueAt(input, at))}`)]
+  }
+  // A string's value is not repeated: one of them is a session's secret.
+  return [fault(error.message)]
 }
 
 /** Every number of this protocol has a minimum. */
