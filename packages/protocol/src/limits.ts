@@ -28,8 +28,11 @@ export const MAX_PAGE_LIMIT = 1_000
 /** The body of one HTTP request. */
 export const MAX_BODY_BYTES = 65_536
 
-/** One message, an array of frames, of the multiplexed connection; either direction. */
-export const MAX_MESSAGE_BYTES = 1_048_576
+/**
+ * One message, an array of frames, of the multiplexed connection; either direction. The longest
+ * heartbeat fits.
+ */
+export const MAX_MESSAGE_BYTES = 2_097_152
 
 /**
  * Calls in flight on one multiplexed connection, and how many of them may be acquires that wait:
