@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Account } from './account.ts'
-import { copyForEverybody, hydrateLinks } from './npm-binaries.ts'
+import { copiesFolder, copyForEverybody, hydrateLinks } from './npm-binaries.ts'
 
 /** Where to take PostgreSQL from: what the system has installed, or the binaries on npm. */
 export type BinarySource = 'system' | 'npm'
@@ -64,21 +64,29 @@ async function systemFolders(): Promise<string[]> {
 
 async function npmBinaries(account: Account | undefined): Promise<Binaries> {
   const name = npmPackageName()
-  let native: string
+  let entry: string
   try {
-    const entry = createRequire(import.meta.url).resolve(name)
-    native = join(entry, '..', '..', 'native')
+    entry = createRequire(import.meta.url).resolve(name)
   } catch {
     throw new Error(
       `the package ${name}, which holds PostgreSQL, is not installed: install with optional dependencies on a supported machine, or use a PostgreSQL of your own`,
     )
   }
+  return runnableBinaries(join(entry, '..', '..', 'native'), account)
+}
+
+/** Those of an npm package's `native` folder, or of a copy in `copies` that the account can run. */
+export async function runnableBinaries(
+  native: string,
+  account: Account | undefined,
+  copies: string = copiesFolder(),
+): Promise<Binaries> {
   await hydrateLinks(native)
   try {
     return await probe(join(native, 'bin'), account)
   } catch {
-    // In a folder that the account may not enter, or one that we may not complete.
-    return probe(join(await copyForEverybody(native), 'bin'), account)
+    // In a folder that the account may not enter, or that we may not complete.
+    return probe(join(await copyForEverybody(native, copies), 'bin'), account)
   }
 }
 

@@ -18,6 +18,7 @@
  * @packageDocumentation
  */
 export type { BinarySource } from './binaries.ts'
+export { chooseFolder } from './choose-folder.ts'
 export { createDatabase, dropDatabase } from './databases.ts'
 export {
   type LocalPostgres,

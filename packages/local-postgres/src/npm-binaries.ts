@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { cp, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -27,15 +27,12 @@ export async function hydrateLinks(native: string): Promise<void> {
  *
  * @returns the copy's `native` folder
  */
-export async function copyForEverybody(
-  native: string,
-  parent: string = copiesFolder(),
-): Promise<string> {
+export async function copyForEverybody(native: string, parent: string): Promise<string> {
   const about = JSON.parse(await readFile(join(native, '..', 'package.json'), 'utf8'))
   const copy = join(parent, `${basename(about.name)}-${about.version}`)
   if (await exists(copy)) return copy
   await makeFolder(parent)
-  const unfinished = `${copy}.${process.pid}`
+  const unfinished = await mkdtemp(`${copy}.`)
   await cp(native, unfinished, { recursive: true, verbatimSymlinks: true })
   await hydrateLinks(unfinished)
   await run('chmod', ['-R', 'a+rX', unfinished])
@@ -49,7 +46,7 @@ export async function copyForEverybody(
 }
 
 /** Never a folder that others may write to: root would run what they had put there. */
-function copiesFolder(): string {
+export function copiesFolder(): string {
   const root = process.getuid?.() === 0
   return join(root ? '/var/lib/dlock' : join(homedir(), '.cache', 'dlock'), 'postgres-binaries')
 }

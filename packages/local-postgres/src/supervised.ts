@@ -10,6 +10,8 @@ import { plainEnv } from './cluster.ts'
 
 /** After a crash, recovery comes first; it takes as long as the log since the last checkpoint. */
 const START_WITHIN_MS = 120_000
+/** The supervisor needs 15 s at most; after this, it is frozen. */
+const STOP_WITHIN_MS = 20_000
 const REMEMBERED_LINES = 20
 
 /** One postgres to run, under a supervisor that stops it when this process is gone. */
@@ -60,7 +62,9 @@ export async function startSupervised(job: Job): Promise<Supervised> {
   const stop = async (): Promise<void> => {
     keepAlive(supervisor, true)
     supervisor.stdin.end()
+    const timer = job.clock.setTimer(STOP_WITHIN_MS, () => void killBoth(supervisor, job.data))
     await ended
+    timer.cancel()
   }
 
   const outcome = await Promise.race([ready, ended, after(START_WITHIN_MS, job.clock)])
@@ -70,8 +74,20 @@ export async function startSupervised(job: Job): Promise<Supervised> {
     throw new StartError(`PostgreSQL ${why}`, lines.join('\n'))
   }
   keepAlive(supervisor, false)
-  const [pid] = (await readFile(join(job.data, 'postmaster.pid'), 'utf8')).split('\n')
-  return { pid: Number(pid), ended, stop }
+  return { pid: await postmasterPid(job.data), ended, stop }
+}
+
+async function postmasterPid(data: string): Promise<number> {
+  return Number.parseInt(await readFile(join(data, 'postmaster.pid'), 'utf8'), 10)
+}
+
+async function killBoth(supervisor: Supervisor, data: string): Promise<void> {
+  supervisor.kill('SIGKILL')
+  try {
+    process.kill(await postmasterPid(data), 'SIGKILL')
+  } catch {
+    // Gone already.
+  }
 }
 
 type Supervisor = ChildProcess & {
