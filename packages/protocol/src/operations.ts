@@ -149,7 +149,7 @@ export const operations: Operations = {
     repeatable: true,
     input: renewInput,
     output: renewed,
-    failures: ['INVALID_TOKEN', 'LOCK_LOST', 'SESSION_UNKNOWN', 'SESSION_EXPIRED'],
+    failures: ['INVALID_TOKEN', 'LOCK_LOST'],
   },
   release: {
     number: 'L6',

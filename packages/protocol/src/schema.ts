@@ -54,6 +54,8 @@ export interface FieldFault {
 }
 
 const MAX_FAULTS = 64
+/** The caller chose it, and it is repeated in the answer and the log. */
+const MAX_NAME = 64
 
 type ValidationError = ReturnType<Validator['Errors']>[number]
 
@@ -67,7 +69,9 @@ function faultsOf(error: ValidationError, input: unknown, schema: unknown): Fiel
     return error.params.requiredProperties.map((name) => fault('is required', name))
   }
   if (error.keyword === 'additionalProperties') {
-    return error.params.additionalProperties.map((name) => fault('is not a known field', name))
+    return error.params.additionalProperties.map((name) =>
+      fault('is not a known field', name.slice(0, MAX_NAME)),
+    )
   }
   if (error.keyword === 'boolean') return [] // an unknown field, which the keyword above names
   if (error.keyword === 'type') {
