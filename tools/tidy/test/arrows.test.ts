@@ -17,6 +17,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'store-postgres': ['lock-api'],
   engine: ['lock-api'],
   protocol: ['lock-api'],
+  guard: ['lock-api'],
   'lock-server': ['lock-api', 'protocol', 'engine'],
   'lock-client': ['lock-api', 'protocol'],
   cli: ['lock-api', 'protocol', 'lock-client'],

@@ -1,0 +1,47 @@
+/**
+ * The part of a PostgreSQL driver that the guard needs: a connection that the caller owns. A
+ * `Client` or `PoolClient` of `pg` fits; so does any driver with a thin wrapper of this shape.
+ */
+export interface PostgresClient {
+  query(text: string, values?: unknown[]): Promise<{ readonly rows: readonly unknown[] }>
+}
+
+/** Where connections come from: a `Pool` of `pg` fits. */
+export interface PostgresPool {
+  connect(): Promise<PooledClient>
+}
+
+export interface PooledClient extends PostgresClient {
+  /** With `true` the connection is closed instead of being used again. */
+  release(destroy?: boolean): void
+}
+
+/**
+ * Runs `work` in one transaction on a connection of its own: committed when it resolves, rolled
+ * back when it rejects. A connection whose transaction failed in any way is not used again, so
+ * that no caller inherits a half-open one.
+ *
+ *
+ * When the COMMIT itself rejects, the transaction may have been committed all the same.
+ *
+ * @param statementTimeoutMs whole milliseconds; bounds the wait for another transaction's row too
+ */
+export async function inTransaction<T>(
+  pool: PostgresPool,
+  statementTimeoutMs: number,
+  work: (client: PostgresClient) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect()
+  let failed = true
+  try {
+    await client.query(
+      `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = ${statementTimeoutMs}`,
+    )
+    const result = await work(client)
+    await client.query('COMMIT')
+    failed = false
+    return result
+  } finally {
+    client.release(failed)
+  }
+}
