@@ -69,10 +69,8 @@ export interface Operations {
 }
 
 export type OperationName = keyof Operations
-export type InputOf<Name extends OperationName> =
-  Operations[Name] extends Operation<infer Input, unknown> ? Input : never
-export type OutputOf<Name extends OperationName> =
-  Operations[Name] extends Operation<never, infer Output> ? Output : never
+export type InputOf<Name extends OperationName> = Operations[Name]['input']['accepted']
+export type OutputOf<Name extends OperationName> = Operations[Name]['output']['accepted']
 
 /** What any operation may answer besides its own failures. */
 export const commonFailures: readonly ErrorCode[] = [
