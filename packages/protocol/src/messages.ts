@@ -309,5 +309,5 @@ export const revoked: Schema<Revoked> = Schema.of<Revoked>()(
 )
 
 /** The answer that says only "done": over HTTP, 204 and no body. */
-export type Done = Readonly<Record<never, never>>
+export type Done = object
 export const done: Schema<Done> = Schema.of<Done>()(Type.Object({}))

@@ -120,5 +120,6 @@ type Frozen<T> = T extends readonly (infer Item)[]
     ? { readonly [Name in keyof T]: Frozen<T[Name]> }
     : T
 
-/** `unknown` (no demand) when A and B have the same values, else `never` (no argument fits). */
-type Agreement<A, B> = [A] extends [B] ? ([B] extends [A] ? unknown : never) : never
+/** `unknown` (no demand) when A and B are the same type, else `never` (no argument fits). */
+type Agreement<A, B> =
+  (<X>() => X extends A ? 1 : 2) extends <X>() => X extends B ? 1 : 2 ? unknown : never
