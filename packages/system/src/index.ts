@@ -6,5 +6,6 @@
  * @packageDocumentation
  */
 export type { Clock, Ids, Random, Timer } from './clock.ts'
+export { formatDuration, parseDuration } from './duration.ts'
 export { systemIds, systemRandom } from './system-chance.ts'
 export { systemClock } from './system-clock.ts'

@@ -1,0 +1,159 @@
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { formatDuration } from '@dlock/system'
+import { type Configuration, flagOf, type Setting, settings, variableOf } from './settings.ts'
+
+/** What was asked for on the command line and in the environment. */
+export type Request =
+  | { readonly kind: 'help' }
+  | { readonly kind: 'run'; readonly configuration: Configuration }
+  | { readonly kind: 'mistakes'; readonly mistakes: readonly string[] }
+
+/** A value for a setting, as written, and where that was. */
+interface Given {
+  readonly value: string
+  readonly source: string
+}
+
+/** A typo that silently kept a default would be how a safety margin gets lost. */
+const OUR_VARIABLES = /^(LOCK|LOCKDB|ETCD|PAYMENT|RAIL)_/
+
+/** Names the configuration file. Not a setting: a file cannot name another. */
+const FILE_VARIABLE = 'LOCK_CONFIG'
+const FILE_FLAG = 'lock-config'
+
+/**
+ * Reads the environment, then the configuration file, then the flags, each taking precedence over
+ * what came before. Every mistake is found, not only the first.
+ */
+export function readConfiguration(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Request {
+  const mistakes: string[] = []
+  const given = new Map<string, Given>()
+  const flags = readFlags(args, mistakes)
+  if (flags.help) return { kind: 'help' }
+  readVariables(env, given, mistakes)
+  const file = flags.file ?? env[FILE_VARIABLE]
+  if (file !== undefined) readFile(file, given, mistakes)
+  for (const [key, value] of flags.given) given.set(key, value)
+
+  const values: Record<string, unknown> = { insecure: flags.insecure }
+  for (const [name, setting] of Object.entries(settings) as [string, Setting][]) {
+    values[name] = valueOf(setting, given.get(setting.key), mistakes)
+  }
+  const configuration = values as unknown as Configuration
+  if (mistakes.length === 0) checkTogether(configuration, mistakes)
+  return mistakes.length === 0 ? { kind: 'run', configuration } : { kind: 'mistakes', mistakes }
+}
+
+function valueOf(setting: Setting, given: Given | undefined, mistakes: string[]): unknown {
+  if (given === undefined) return setting.default
+  const value = setting.kind.parse(given.value)
+  if (value !== undefined) return value
+  const got = setting.kind.secret ? 'something else' : JSON.stringify(given.value)
+  mistakes.push(`${given.source}: ${setting.key} must be ${setting.kind.allowed}; got ${got}`)
+  return undefined
+}
+
+function readVariables(
+  env: Readonly<Record<string, string | undefined>>,
+  given: Map<string, Given>,
+  mistakes: string[],
+): void {
+  const keys = new Map(knownKeys().map((key) => [variableOf(key), key]))
+  for (const [variable, value] of Object.entries(env)) {
+    const key = keys.get(variable)
+    const source = `environment variable ${variable}`
+    if (key !== undefined && value !== undefined) given.set(key, { value, source })
+    else if (variable !== FILE_VARIABLE && OUR_VARIABLES.test(variable)) {
+      mistakes.push(`${source}: there is no such setting`)
+    }
+  }
+}
+
+function readFile(path: string, given: Map<string, Given>, mistakes: string[]): void {
+  let content: unknown
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'))
+  } catch (error) {
+    mistakes.push(`file ${path}: ${(error as Error).message}`)
+    return
+  }
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    mistakes.push(`file ${path}: must hold one JSON object of settings`)
+    return
+  }
+  for (const [key, value] of Object.entries(content)) {
+    const source = `file ${path}, ${JSON.stringify(key)}`
+    if (!knownKeys().includes(key)) mistakes.push(`${source}: there is no such setting`)
+    else if (typeof value === 'string' || typeof value === 'number') {
+      given.set(key, { value: String(value), source })
+    } else mistakes.push(`${source}: must be a text or a number`)
+  }
+}
+
+interface Flags {
+  readonly help: boolean
+  readonly insecure: boolean
+  readonly file: string | undefined
+  readonly given: ReadonlyMap<string, Given>
+}
+
+function readFlags(args: readonly string[], mistakes: string[]): Flags {
+  const keys = new Map(knownKeys().map((key) => [flagOf(key).slice(2), key]))
+  const text = { type: 'string' } as const
+  const options = Object.fromEntries([...keys.keys(), FILE_FLAG].map((flag) => [flag, text]))
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, tokens: true })
+  const given = new Map<string, Given>()
+  let help = false
+  let insecure = false
+  let file: string | undefined
+  for (const token of tokens) {
+    if (token.kind !== 'option') {
+      mistakes.push(`${token.kind === 'positional' ? token.value : '--'}: is not a flag`)
+      continue
+    }
+    const source = `flag ${token.rawName}`
+    const key = keys.get(token.name)
+    if (token.name === 'help' || token.rawName === '-h') help = true
+    else if (token.name === 'insecure' && token.value === undefined) insecure = true
+    else if (key === undefined && token.name !== FILE_FLAG) {
+      mistakes.push(`${source}: there is no such flag, or it takes no value`)
+    } else if (token.value === undefined) mistakes.push(`${source}: needs a value`)
+    else if (key === undefined) file = token.value
+    else given.set(key, { value: token.value, source })
+  }
+  return { help, insecure, file, given }
+}
+
+/** What is right by itself and wrong beside something else. */
+function checkTogether(configuration: Configuration, mistakes: string[]): void {
+  const { defaultTtlMs, maxTtlMs, listenHost, insecure } = configuration
+  const { databaseUrl, databaseListenUrl, databaseFolder } = configuration
+  if (defaultTtlMs > maxTtlMs) {
+    mistakes.push(
+      `lock.default.ttl, ${formatDuration(defaultTtlMs)}, must not be above lock.max.ttl, ${formatDuration(maxTtlMs)}`,
+    )
+  }
+  if (!isLoopback(listenHost) && !insecure) {
+    mistakes.push(
+      `lock.listen.host, ${listenHost}, is not loopback, and there is no authentication yet: whoever reaches it could take and revoke every lock. Say --insecure if that is meant`,
+    )
+  }
+  if (databaseUrl === undefined && databaseListenUrl !== undefined) {
+    mistakes.push('lockdb.listen.url needs lockdb.url: the embedded PostgreSQL has no pooler')
+  }
+  if (databaseUrl !== undefined && databaseFolder !== undefined) {
+    mistakes.push('lockdb.folder is for the embedded PostgreSQL, which lockdb.url replaces')
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+function knownKeys(): string[] {
+  return Object.values(settings).map(({ key }) => key)
+}
