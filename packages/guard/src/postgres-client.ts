@@ -14,6 +14,9 @@ export interface PostgresPool {
 export interface PooledClient extends PostgresClient {
   /** With `true` the connection is closed instead of being used again. */
   release(destroy?: boolean): void
+  /** A driver that emits an error nobody listens for would end the process: `pg` does. */
+  on?(event: 'error', listener: (error: Error) => void): unknown
+  off?(event: 'error', listener: (error: Error) => void): unknown
 }
 
 /**
@@ -32,6 +35,9 @@ export async function inTransaction<T>(
   work: (client: PostgresClient) => Promise<T>,
 ): Promise<T> {
   const client = await pool.connect()
+  // A connection that breaks between two statements makes the next one reject; that is enough.
+  const ignore = (): void => undefined
+  client.on?.('error', ignore)
   let failed = true
   try {
     await client.query(
@@ -42,6 +48,7 @@ export async function inTransaction<T>(
     failed = false
     return result
   } finally {
+    client.off?.('error', ignore)
     client.release(failed)
   }
 }

@@ -91,24 +91,27 @@ test('the trace id is the traceparent’s, or a new one', () => {
   }
 })
 
-let server: Server | undefined
-afterEach(() => server?.close())
+const servers: Server[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close()
+})
 
-async function listening(): Promise<string> {
-  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve))
-  return `http://127.0.0.1:${(server?.address() as AddressInfo).port}`
+async function listening(server: Server): Promise<string> {
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 test('plain middleware: a handler runs only with a valid token', async () => {
   const seen: bigint[] = []
-  server = createServer((req, res) => {
+  const server = createServer((req, res) => {
     requireFencingToken(req, res, () => {
       const token = fencingTokenOf(req.headers)
       seen.push(token)
       sendAnswer(res, fencedOutAnswer(refused, { resourceType: 'x', resourceId: 'y' }, 'o', TRACE))
     })
   })
-  const url = await listening()
+  const url = await listening(server)
   const bad = await fetch(url, { method: 'POST', headers: { 'X-Fencing-Token': '07' } })
   expect(bad.status).toBe(400)
   expect(await bad.json()).toMatchObject({ code: 'INVALID_TOKEN' })

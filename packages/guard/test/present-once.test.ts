@@ -35,7 +35,9 @@ test('a complete reply, whatever its status, is an answer', async () => {
     req.on('data', (part: Buffer) => parts.push(part))
     req.on('end', () => {
       res.statusCode = 503
-      res.end(`${req.method} ${req.headers['x-a']} ${Buffer.concat(parts).toString()}`)
+      res.end(
+        `${String(req.method)} ${String(req.headers['x-a'])} ${Buffer.concat(parts).toString()}`,
+      )
     })
   })
   const presented = await present(url)
