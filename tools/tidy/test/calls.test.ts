@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { type Files, matching, repository, withoutComments } from './repository.ts'
+
+/**
+ * What lint has no rule for: the wall clock read by a bare `new Date()`. Every other ban on ambient
+ * time, chance and request scopes is in `.oxlintrc.json`.
+ */
+function wallClockReads(files: Files): string[] {
+  return matching(files, /^packages\/(?!system\/)[^/]+\/src\/.*\.ts$/)
+    .filter(([, source]) => /\bnew Date\(\s*\)/.test(withoutComments(source)))
+    .map(([path]) => path)
+}
+
+/**
+ * A test that sleeps for a fixed time is slow on every machine and wrong on some. The pause of a
+ * fault whose length *is* the situation gives its length a name that says so.
+ */
+const FIXED_SLEEP = [
+  /\bsetTimeout\(\s*\w+\s*,\s*[\d_]*[1-9][\d_]*\s*\)/,
+  /\b(?:sleep|delay|pause|wait|setTimeout)\(\s*[\d_]*[1-9][\d_]*\s*[,)]/,
+]
+
+function fixedSleeps(files: Files): string[] {
+  return matching(files, /^[^/]+\/[^/]+\/test\/.*\.ts$|^packages\/tck\/src\//)
+    .filter(([path]) => path !== 'tools/tidy/test/calls.test.ts')
+    .flatMap(([path, source]) =>
+      withoutComments(source)
+        .split('\n')
+        .filter((line) => FIXED_SLEEP.some((sleep) => sleep.test(line)))
+        .map((line) => `${path}: ${line.trim()}`),
+    )
+}
+
+test('no package but system reads the wall clock', () => {
+  expect(wallClockReads(repository)).toEqual([])
+})
+
+test('no test sleeps for a fixed time', () => {
+  expect(fixedSleeps(repository)).toEqual([])
+})
+
+test('the rules see a bare new Date() and each form of fixed sleep', () => {
+  const wrong: Files = new Map([
+    ['packages/engine/src/a.ts', '/** new Date() */ const at = new Date( )'],
+    ['packages/engine/src/b.ts', '// new Date()\nconst at = new Date(clock.now())'],
+    ['packages/system/src/c.ts', 'const at = new Date()'],
+    [
+      'packages/engine/test/d.test.ts',
+      [
+        'await new Promise((resolve) => setTimeout(resolve, 500))',
+        'await sleep(1_000)',
+        'await setTimeout(20)',
+        'setTimeout(() => child.kill(), 5_000)',
+        'await setTimeout(0)',
+        'await untilExpiry(setTimeout, ttlMs)',
+      ].join('\n'),
+    ],
+  ])
+  expect(wallClockReads(wrong)).toEqual(['packages/engine/src/a.ts'])
+  expect(fixedSleeps(wrong)).toEqual([
+    'packages/engine/test/d.test.ts: await new Promise((resolve) => setTimeout(resolve, 500))',
+    'packages/engine/test/d.test.ts: await sleep(1_000)',
+    'packages/engine/test/d.test.ts: await setTimeout(20)',
+  ])
+})
