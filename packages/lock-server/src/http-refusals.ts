@@ -14,6 +14,7 @@ export function httpFailure(error: unknown): unknown {
 
 const refusals: Readonly<Record<string, readonly [Failure['code'], string]>> = {
   FST_ERR_BAD_URL: ['VALIDATION_FAILED', "the path's percent-encoding is not that of UTF-8"],
+  FST_ERR_MAX_PARAM_LENGTH: ['VALIDATION_FAILED', 'a part of the path is longer than any key'],
   FST_ERR_CTP_BODY_TOO_LARGE: ['BODY_TOO_LARGE', 'the body is larger than 64 KiB'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     'UNSUPPORTED_MEDIA_TYPE',
@@ -33,6 +34,9 @@ export function connectionFailure(error: Error): unknown {
   return known === error ? new Failure('VALIDATION_FAILED', 'this is not HTTP') : known
 }
 
+/** The media type of everything that is said in JSON. */
+export const JSON_TYPE = 'application/json; charset=utf-8'
+
 /** Answers on a bare socket, where there is no response object, and ends it. */
 export function refuseOnSocket(
   socket: Duplex,
@@ -47,7 +51,7 @@ export function refuseOnSocket(
   const body = JSON.stringify(envelope)
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'Content-Type: application/json; charset=utf-8',
+    `Content-Type: ${JSON_TYPE}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
     ...headers,

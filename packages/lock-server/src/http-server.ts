@@ -14,7 +14,7 @@ import { Call, callerGone } from './call.ts'
 import { type Calls, callTable } from './calls.ts'
 import type { CallName } from './handlers.ts'
 import { inputOf, soleHeader } from './http-input.ts'
-import { connectionFailure, httpFailure, refuseOnSocket } from './http-refusals.ts'
+import { connectionFailure, httpFailure, JSON_TYPE, refuseOnSocket } from './http-refusals.ts'
 import { type Authenticate, identified } from './identity.ts'
 import { invalid } from './invalid.ts'
 
@@ -115,7 +115,7 @@ export function refuseOtherMethods(
 }
 
 export function sendJson(value: unknown, reply: FastifyReply): FastifyReply {
-  return reply.type('application/json; charset=utf-8').send(JSON.stringify(value))
+  return reply.type(JSON_TYPE).send(JSON.stringify(value))
 }
 
 function sendFailure(
@@ -165,7 +165,7 @@ function refuseExpectations(server: Server, calls: Calls): void {
   server.on('checkExpectation', (_, response) => {
     const failure = invalid([{ field: 'Expect', message: 'can only be 100-continue' }])
     const envelope = calls.refuse(failure, undefined)
-    response.writeHead(errorTable[envelope.code].status, { 'Content-Type': 'application/json' })
+    response.writeHead(errorTable[envelope.code].status, { 'Content-Type': JSON_TYPE })
     response.end(JSON.stringify(envelope))
   })
 }

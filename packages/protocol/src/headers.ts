@@ -14,6 +14,9 @@ export const TRACEPARENT_HEADER = 'traceparent'
  * UTF-8, which is what `curl` sends too. Node and `fetch` take and give header values with one
  * character per byte, so that is what these two write and read.
  *
+ * `node:http` does so only when the body, too, is given as bytes: a text and the headers before it are
+ * written in one encoding.
+ *
  * HTTP strips white space at both ends of a value: a name that begins or ends with it cannot be
  * sent this way.
  */
