@@ -1,0 +1,100 @@
+import { type ClientRequest, type IncomingMessage, Agent as PlainAgent, request } from 'node:http'
+import { Agent as SecureAgent, request as secureRequest } from 'node:https'
+import { ContentionError } from '@dlock/lock-api'
+import type { Clock } from '@dlock/system'
+
+export interface HttpCall {
+  readonly method: string
+  /** Sent as it is: `new URL`, and so `fetch`, would fold the keys "." and ".." away. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | undefined
+  readonly connectTimeoutMs: number
+  /** Cuts the request off. */
+  readonly signal: AbortSignal
+}
+
+export interface HttpResponse {
+  readonly status: number
+  readonly body: string
+}
+
+/** How requests reach one server. The default is `HttpConnections`. */
+export interface HttpClient {
+  /** @throws ContentionError when there is no answer, for whatever reason */
+  send(call: HttpCall): Promise<HttpResponse>
+  close(): void
+}
+
+/**
+ * Kept connections to one server, on Node's own client: of the ways to send a request it is the one
+ * with a time-out for the connection alone. A connection that idles does not keep the process
+ * alive, which is what Node's agent does by itself.
+ */
+export class HttpConnections implements HttpClient {
+  readonly #base: URL
+  readonly #clock: Clock
+  readonly #agent: PlainAgent
+
+  constructor(base: URL, clock: Clock) {
+    this.#base = base
+    this.#clock = clock
+    const options = { keepAlive: true, timeout: IDLE_MS }
+    this.#agent = base.protocol === 'https:' ? new SecureAgent(options) : new PlainAgent(options)
+  }
+
+  async send(call: HttpCall): Promise<HttpResponse> {
+    const send = this.#base.protocol === 'https:' ? secureRequest : request
+    const sending = send(this.#base, {
+      agent: this.#agent,
+      method: call.method,
+      path: this.#base.pathname.replace(/\/$/, '') + call.path,
+      headers: call.headers,
+      signal: call.signal,
+      timeout: 0,
+    })
+    try {
+      this.#limitConnecting(sending, call.connectTimeoutMs)
+      sending.end(call.body)
+      const response = await responseTo(sending)
+      return { status: response.statusCode ?? 0, body: await textOf(response) }
+    } catch (error) {
+      // The system's own error would differ from road to road; its code is what people look for.
+      const why = (error as NodeJS.ErrnoException).code ?? (error as Error).message
+      throw new ContentionError(`no answer from the server (${why}): the call may have happened`)
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  #limitConnecting(sending: ClientRequest, timeoutMs: number): void {
+    sending.once('socket', (socket) => {
+      if (!socket.connecting) return
+      const timer = this.#clock.setTimer(timeoutMs, () => {
+        sending.destroy(new Error('no connection in time'))
+      })
+      const connected = this.#base.protocol === 'https:' ? 'secureConnect' : 'connect'
+      socket.once(connected, () => timer.cancel())
+      socket.once('close', () => timer.cancel())
+    })
+  }
+}
+
+/** Shorter than any server keeps one, so that no request is sent down one that is being closed. */
+const IDLE_MS = 4_000
+
+function responseTo(sending: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    sending.once('response', resolve)
+    sending.on('error', reject)
+  })
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  response.setEncoding('utf8')
+  let text = ''
+  for await (const chunk of response) text += chunk as string
+  return text
+}

@@ -1,0 +1,53 @@
+import { CONNECT_PATH } from '@dlock/protocol'
+import type { Clock } from '@dlock/system'
+import type { Channel, WireAnswer, WireCall } from './channel.ts'
+import { Connection } from './connection.ts'
+import type { OpenSocket } from './socket.ts'
+
+/** One multiplexed connection for all calls of the client, opened again when it is needed. */
+export class WebSocketChannel implements Channel {
+  readonly #url: URL
+  readonly #openSocket: OpenSocket
+  readonly #clock: Clock
+  #connection: Connection | undefined
+
+  /** @param base of the service, `http:` or `https:` */
+  constructor(base: URL, openSocket: OpenSocket, clock: Clock) {
+    this.#url = new URL(base.pathname.replace(/\/$/, '') + CONNECT_PATH, base)
+    this.#url.protocol = base.protocol === 'https:' ? 'wss:' : 'ws:'
+    this.#openSocket = openSocket
+    this.#clock = clock
+  }
+
+  /** @throws ContentionError when there is no connection within `timeoutMs` */
+  async connect(timeoutMs: number): Promise<Connection> {
+    if (this.#connection?.isOpen === true) return this.#connection
+    const connection = this.#connection ?? this.#open(timeoutMs)
+    await connection.opened
+    return connection
+  }
+
+  async call(call: WireCall): Promise<WireAnswer> {
+    const connection = await this.connect(call.hop.connectMs)
+    call.signal?.throwIfAborted()
+    return connection.call(call)
+  }
+
+  async close(): Promise<void> {
+    await this.#connection?.close()
+  }
+
+  #open(connectTimeoutMs: number): Connection {
+    const connection = new Connection({
+      url: this.#url,
+      openSocket: this.#openSocket,
+      clock: this.#clock,
+      connectTimeoutMs,
+      onClosed: () => {
+        if (this.#connection === connection) this.#connection = undefined
+      },
+    })
+    this.#connection = connection
+    return connection
+  }
+}
