@@ -1,1 +1,12 @@
 #!/usr/bin/env node
+import process from 'node:process'
+
+let main
+try {
+  ;({ main } = await import('../dist/index.js'))
+} catch (error) {
+  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+  console.error('lockd is not built yet: run "npm start" or "npm run build" first')
+  process.exit(1)
+}
+process.exit(await main())

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import type { Account } from './account.ts'
 import type { Binaries } from './binaries.ts'
 import { exists, syncFolder } from './folders.ts'
+import { isAlive } from './postmaster-pid.ts'
 
 /** Files of one cluster. Both are readable by nobody but the account and root. */
 export interface Cluster {
@@ -89,15 +90,6 @@ async function removeAbandoned(folder: string): Promise<void> {
     if (pid !== undefined && !isAlive(Number(pid))) {
       await rm(join(folder, name), { recursive: true, force: true })
     }
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 

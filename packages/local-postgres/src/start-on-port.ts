@@ -1,10 +1,7 @@
 import { createServer } from 'node:net'
-import type { Clock } from '@dlock/system'
+import { awaitEnd } from './other-server.ts'
 import { type Job, StartError, type Supervised, startSupervised } from './supervised.ts'
 
-/** How long to wait for a killed owner's server, which its supervisor is still stopping. */
-const IN_USE_FOR_MS = 20_000
-const IN_USE_POLL_MS = 100
 const PORT_TRIES = 10
 
 export interface Started {
@@ -16,11 +13,10 @@ export interface Started {
  * Starts postgres on the wanted port, or for 0 on one that is free.
  *
  * Only postgres can tell whether a port is free and a cluster unused, so it is asked by starting it:
- * on another port when the one found was taken meanwhile; once more while the server that a killed
- * owner left behind is being stopped.
+ * on another port when the one found was taken meanwhile; once more when the server that a killed
+ * owner left behind has ended.
  */
 export async function startOnPort(wanted: number, job: Job): Promise<Started> {
-  const giveUp = job.clock.monotonicNanos() + BigInt(IN_USE_FOR_MS) * 1_000_000n
   for (let tries = 1; ; ) {
     const port = wanted === 0 ? await freePort() : wanted
     const settings = { ...job.settings, port: String(port) }
@@ -32,8 +28,7 @@ export async function startOnPort(wanted: number, job: Job): Promise<Started> {
         if (wanted !== 0) throw new Error(`port ${port} of 127.0.0.1 is taken`)
         if (++tries > PORT_TRIES) throw error
       } else if (cause === 'in use') {
-        if (job.clock.monotonicNanos() > giveUp) throw new Error(inUse(job.data, error))
-        await pause(IN_USE_POLL_MS, job.clock)
+        await awaitEnd(job.data, job.clock)
       } else {
         throw error
       }
@@ -48,11 +43,6 @@ function causeOf(log: string): 'port taken' | 'in use' | undefined {
   return undefined
 }
 
-function inUse(data: string, error: unknown): string {
-  const pid = /\(PID (\d+)\)/.exec((error as StartError).log)?.[1]
-  return `the cluster in ${data} is in use by another PostgreSQL${pid === undefined ? '' : `, process ${pid}`}`
-}
-
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
@@ -62,11 +52,5 @@ function freePort(): Promise<number> {
       const port = typeof address === 'object' && address !== null ? address.port : 0
       probe.close(() => resolve(port))
     })
-  })
-}
-
-function pause(delayMs: number, clock: Clock): Promise<void> {
-  return new Promise((resolve) => {
-    clock.setTimer(delayMs, resolve, { keepAlive: true })
   })
 }

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '@dlock/system'
 import type { Account } from './account.ts'
 import { plainEnv } from './cluster.ts'
+import { readPostmaster } from './postmaster-pid.ts'
 
 /** After a crash, recovery comes first; it takes as long as the log since the last checkpoint. */
 const START_WITHIN_MS = 120_000
@@ -74,20 +74,17 @@ export async function startSupervised(job: Job): Promise<Supervised> {
     throw new StartError(`PostgreSQL ${why}`, lines.join('\n'))
   }
   keepAlive(supervisor, false)
-  return { pid: await postmasterPid(job.data), ended, stop }
-}
-
-async function postmasterPid(data: string): Promise<number> {
-  return Number.parseInt(await readFile(join(data, 'postmaster.pid'), 'utf8'), 10)
+  const postmaster = await readPostmaster(job.data)
+  if (postmaster === undefined) {
+    throw new StartError('PostgreSQL ended as soon as it had started', await ended)
+  }
+  return { pid: postmaster.pid, ended, stop }
 }
 
 async function killBoth(supervisor: Supervisor, data: string): Promise<void> {
   supervisor.kill('SIGKILL')
-  try {
-    process.kill(await postmasterPid(data), 'SIGKILL')
-  } catch {
-    // Gone already.
-  }
+  const postmaster = await readPostmaster(data)
+  if (postmaster !== undefined) process.kill(postmaster.pid, 'SIGKILL')
 }
 
 type Supervisor = ChildProcess & {
