@@ -113,9 +113,12 @@ export class Acquire {
 
   /** A session that holds the key already is told so at once, or it would wait for itself. */
   async #mayHold({ key, sessionId }: LockRequest): Promise<boolean> {
-    const { grants, sessions, registry } = this.#options
-    if (grants.of(key)?.sessionId === sessionId) return true
-    return sessions.isAdopted(sessionId) && (await registry.locksOf(sessionId)).has(key)
+    const { grants, sessions, registry, clock } = this.#options
+    const grant = grants.of(key)
+    const isOwn = grant?.sessionId === sessionId
+    if (isOwn && grant.endsAtNanos > clock.monotonicNanos()) return true
+    const mayHoldUnseen = isOwn || sessions.isAdopted(sessionId)
+    return mayHoldUnseen && (await registry.locksOf(sessionId)).has(key)
   }
 
   #checkOpen(signal: AbortSignalLike | undefined): void {
