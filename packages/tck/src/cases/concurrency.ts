@@ -65,7 +65,7 @@ export const concurrencyCases: readonly StoreCase[] = [
     },
   },
   {
-    name: 'many keys asked for at once are all granted, with tokens that all differ',
+    name: 'many keys asked for at once are all granted, and released at once',
     async run({ store }) {
       const sessionId = await openSession(store)
       const keys = Array.from({ length: 4 * CALLERS }, (_, index) => `job/${index}`)
@@ -74,7 +74,7 @@ export const concurrencyCases: readonly StoreCase[] = [
         grants.map((grant) => grant.key),
         keys,
       )
-      assert.equal(new Set(grants.map((grant) => grant.fencingToken)).size, keys.length)
+      // Not that their tokens differ: a token orders the grants of one key, and no others.
       assert.deepEqual(await store.locksOf(sessionId), new Set(keys))
       const released = await Promise.all(
         grants.map((grant) => store.deleteIfOwner(grant.key, grant.fencingToken)),
@@ -192,7 +192,7 @@ export const concurrencyCases: readonly StoreCase[] = [
           inside += 1
           assert.equal(inside, 1, 'two holders at once')
           tokens.push(grant.fencingToken)
-          await worker.read('job')
+          for (let reads = 0; reads < 5; reads++) await worker.read('job')
           inside -= 1
           assert.equal(await worker.deleteIfOwner('job', grant.fencingToken), true)
         }
