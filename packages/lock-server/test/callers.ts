@@ -25,14 +25,14 @@ export interface Caller {
   refusal(name: OperationName, input: object, ownerId?: string): Promise<ErrorEnvelope>
 }
 
-export const callers: Readonly<Record<string, (served: Served) => Promise<Caller>>> = {
-  HTTP: async (served) =>
+export const callers = {
+  HTTP: async (served: Served) =>
     callerOver((name, input, ownerId) => overHttp(served, name, input, ownerId)),
-  'the multiplexed connection': async (served) => {
+  'the multiplexed connection': async (served: Served) => {
     const connection = await connect(served)
     return callerOver((name, input, ownerId) => connection.ask(name, input, ownerId))
   },
-}
+} satisfies Record<string, (served: Served) => Promise<Caller>>
 
 type Answer = { readonly out: unknown } | { readonly error: ErrorEnvelope }
 type Ask = (name: OperationName, input: object, ownerId: string) => Promise<Answer>
