@@ -21,6 +21,11 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   cli: ['lock-api', 'protocol', 'lock-client'],
   // The only place that names stores.
   lockd: ['lock-api', 'engine', 'lock-server', 'local-postgres', 'store-*'],
+  messages: ['lock-api', 'protocol'],
+  'payment-resource': ['lock-api', 'protocol', 'guard', 'messages'],
+  'rail-proxy': ['lock-api', 'protocol', 'guard', 'messages'],
+  'rail-stub': ['protocol', 'messages'],
+  'payout-executor': ['lock-api', 'protocol', 'guard', 'messages', 'lock-client'],
   faults: ['lock-api'],
   // The library mode that it measures is the engine over a store, in its own process.
   bench: ['lock-api', 'lock-client', 'engine', 'store-postgres', 'local-postgres', 'faults'],

@@ -1,0 +1,196 @@
+import {
+  type CapableStore,
+  checkFencingToken,
+  type LockHandle,
+  type LockInfo,
+  LockOutcome,
+  type LockStore,
+  type SessionRegistry,
+  type StoreCapabilities,
+} from '@dlock/lock-api'
+import {
+  type Clock,
+  type Ids,
+  type Random,
+  systemClock,
+  systemIds,
+  systemRandom,
+} from '@dlock/system'
+import { EtcdClient, type EtcdTls } from './client/etcd-client.ts'
+import { deleteIfOwner } from './delete-if-owner.ts'
+import { EtcdState, TTL_BOUNDS } from './etcd-state.ts'
+import { extend } from './extend.ts'
+import { checkHealth } from './health.ts'
+import { listing } from './listing.ts'
+import { read } from './read.ts'
+import { reapExpired } from './reap-expired.ts'
+import { revoke } from './revoke.ts'
+import { closeSession, describeSession, heartbeat, locksOf, openSession } from './sessions.ts'
+import { transfer } from './transfer.ts'
+import { translateError } from './translate-error.ts'
+import { tryInsert } from './try-insert.ts'
+import { Announcements, want } from './waiting.ts'
+
+export interface EtcdStoreOptions {
+  /** `host:port` of the members, one or more. */
+  readonly endpoints: readonly string[]
+  /** Locks of different namespaces have nothing to do with one another. Default `default`. */
+  readonly namespace?: string
+  readonly tls?: EtcdTls | undefined
+  readonly auth?: { readonly user: string; readonly password: string } | undefined
+  /** How long one try may take, in milliseconds. Default 1 000. */
+  readonly tryMs?: number
+  readonly clock?: Clock
+  readonly ids?: Ids
+  readonly random?: Random
+}
+
+/**
+ * A store in an etcd cluster. Leases are whole seconds, at least 2 (see `TTL_BOUNDS`). Any process
+ * serves any call; what one of them remembers is a guess that etcd checks.
+ *
+ * Call `start` before anything else, and `close` at the end.
+ */
+export class EtcdStore implements LockStore, SessionRegistry, CapableStore {
+  readonly #state: EtcdState
+  readonly #announcements: Announcements
+  readonly #capabilities: StoreCapabilities
+
+  /** @throws RangeError when there is no endpoint, or the namespace is not a plain name */
+  constructor(options: EtcdStoreOptions) {
+    const namespace = options.namespace ?? 'default'
+    if (!/^[\w.-]{1,64}$/.test(namespace)) {
+      throw new RangeError(
+        `namespace must be 1 to 64 letters, digits, ".", "_" or "-", got ${JSON.stringify(namespace)}`,
+      )
+    }
+    const client = new EtcdClient({
+      endpoints: options.endpoints,
+      tls: options.tls,
+      auth: options.auth,
+      tryMs: options.tryMs ?? 1_000,
+      clock: options.clock ?? systemClock,
+    })
+    this.#state = new EtcdState(client, namespace, options.ids ?? systemIds)
+    this.#announcements = new Announcements(this.#state, options.random ?? systemRandom)
+    this.#capabilities = this.#capable()
+  }
+
+  /**
+   * Reads the namespace's epoch, or begins its first.
+   *
+   * @returns the member's version, for a warning about the unsafe ones
+   * @throws ContentionError, NotLeaderError when the cluster cannot be asked
+   */
+  start(): Promise<string> {
+    return translated(async () => {
+      const version = await this.#state.client.version()
+      await this.#state.epoch.load()
+      return version
+    })
+  }
+
+  close(): void {
+    this.#announcements.close()
+    this.#state.client.close()
+  }
+
+  capabilities(): StoreCapabilities {
+    return this.#capabilities
+  }
+
+  tryInsert(
+    key: string,
+    ownerId: string,
+    sessionId: string,
+    ttlMs: number,
+  ): Promise<LockHandle | undefined> {
+    return translated(() => tryInsert(this.#state, key, ownerId, sessionId, ttlMs))
+  }
+
+  extend(key: string, fencingToken: bigint, ttlMs: number): Promise<LockHandle | undefined> {
+    return translated(() => extend(this.#state, key, fencingToken, ttlMs))
+  }
+
+  deleteIfOwner(key: string, fencingToken: bigint): Promise<boolean> {
+    return translated(() => deleteIfOwner(this.#state, key, fencingToken))
+  }
+
+  read(key: string): Promise<LockInfo | undefined> {
+    return translated(() => read(this.#state, key))
+  }
+
+  revoke(key: string, operator: string, reason: string): Promise<LockOutcome> {
+    return translated(async () => {
+      const revocation = await revoke(this.#state, key, operator, reason, undefined)
+      return revocation.kind === 'revoked' ? revocation.outcome : LockOutcome.notHeld(key)
+    })
+  }
+
+  reapExpired(now: Date): Promise<number> {
+    return translated(() => reapExpired(this.#state, now))
+  }
+
+  backendId(): string {
+    return 'etcd'
+  }
+
+  openSession(ownerId: string, ttlMs: number): Promise<string> {
+    return translated(() => openSession(this.#state, ownerId, ttlMs))
+  }
+
+  heartbeat(sessionId: string, ttlMs: number): Promise<boolean> {
+    return translated(() => heartbeat(this.#state, sessionId, ttlMs))
+  }
+
+  closeSession(sessionId: string): Promise<number> {
+    return translated(() => closeSession(this.#state, sessionId))
+  }
+
+  locksOf(sessionId: string): Promise<ReadonlySet<string>> {
+    return translated(() => locksOf(this.#state, sessionId))
+  }
+
+  #capable(): StoreCapabilities {
+    const state = this.#state
+    const lists = listing(state)
+    return {
+      ttlBounds: TTL_BOUNDS,
+      waiting: {
+        want: (key) => translated(() => want(state, key)),
+        subscribe: (onFreed, onGap) =>
+          translated(() => this.#announcements.subscribe(onFreed, onGap)),
+      },
+      transfer: {
+        transfer: (key, fencingToken, next) =>
+          translated(() => transfer(state, key, fencingToken, next)),
+      },
+      sessions: {
+        describeSession: (sessionId) => translated(() => describeSession(state, sessionId)),
+      },
+      listing: {
+        listLocks: (query) => translated(() => lists.listLocks(query)),
+        listSessions: (query) => translated(() => lists.listSessions(query)),
+        listRevocations: (query) => translated(() => lists.listRevocations(query)),
+      },
+      audit: {
+        revokeExpecting: (key, operator, reason, expectedToken) =>
+          translated(() => revoke(state, key, operator, reason, expectedToken)),
+      },
+      tokens: {
+        highestToken: () => translated(() => state.epoch.highestToken()),
+        advanceTokens: (above) =>
+          translated(() => state.epoch.advance(checkFencingToken(above, 'above'))),
+      },
+      health: { checkHealth: () => translated(() => checkHealth(state)) },
+    }
+  }
+}
+
+async function translated<Result>(verb: () => Promise<Result>): Promise<Result> {
+  try {
+    return await verb()
+  } catch (error) {
+    throw translateError(error)
+  }
+}

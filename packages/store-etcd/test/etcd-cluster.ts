@@ -1,0 +1,72 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, type RunningProcess, startProcess } from '@dlock/faults'
+
+/** Of a member in a cluster on loopback. */
+interface Member {
+  readonly name: string
+  readonly client: string
+  readonly peer: string
+  readonly folder: string
+}
+
+/** An etcd of the test's own: one or more real members on free ports, in a folder that goes away. */
+export class EtcdCluster implements AsyncDisposable {
+  readonly endpoints: readonly string[]
+  readonly #folder: string
+  readonly #members: readonly Member[]
+  readonly #processes: RunningProcess[] = []
+
+  private constructor(folder: string, members: readonly Member[]) {
+    this.#folder = folder
+    this.#members = members
+    this.endpoints = members.map(({ client }) => client)
+  }
+
+  static async start(size = 1): Promise<EtcdCluster> {
+    const folder = await mkdtemp(join(tmpdir(), 'dlock-etcd-'))
+    const members: Member[] = []
+    for (let index = 0; index < size; index += 1) {
+      members.push({
+        name: `member-${index}`,
+        client: `127.0.0.1:${await freePort()}`,
+        peer: `127.0.0.1:${await freePort()}`,
+        folder: join(folder, `member-${index}`),
+      })
+    }
+    const cluster = new EtcdCluster(folder, members)
+    await Promise.all(members.map((_, index) => cluster.startMember(index)))
+    return cluster
+  }
+
+  /** Starts a member, for the first time or again, on the data that it has. */
+  async startMember(index: number): Promise<void> {
+    const member = this.#members[index]
+    if (member === undefined) throw new RangeError(`no member ${index}`)
+    const peers = this.#members.map(({ name, peer }) => `${name}=http://${peer}`).join(',')
+    const etcd = await startProcess('etcd', {
+      args: [
+        ...['--name', member.name, '--data-dir', member.folder],
+        ...['--listen-client-urls', `http://${member.client}`],
+        ...['--advertise-client-urls', `http://${member.client}`],
+        ...['--listen-peer-urls', `http://${member.peer}`],
+        ...['--initial-advertise-peer-urls', `http://${member.peer}`],
+        ...['--initial-cluster', peers, '--initial-cluster-state', 'new'],
+      ],
+    })
+    this.#processes[index] = etcd
+    await etcd.waitForLine(/ready to serve client requests/)
+  }
+
+  member(index: number): RunningProcess {
+    const member = this.#processes[index]
+    if (member === undefined) throw new RangeError(`no member ${index}`)
+    return member
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#processes.map((etcd) => etcd.kill()))
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
