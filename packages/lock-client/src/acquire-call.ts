@@ -8,7 +8,7 @@ import {
 import { backoffMs, type Pacing, pause } from './backoff.ts'
 import { Lease, type LeaseClock, toMs, toNanos } from './deadline.ts'
 import type { SpentTokens } from './fencing-token.ts'
-import { acquireHop, timeoutMsOf } from './hops.ts'
+import { acquireHop, renewHop, timeoutMsOf } from './hops.ts'
 import type { Grant, OpenedSession, Transport } from './transport.ts'
 
 /** What one acquire needs to know of its session. */
@@ -119,21 +119,31 @@ export class AcquireCall {
    * longer than the lease would hand out locks that are lost already.
    */
   async #granted(grant: Grant, sentAt: bigint): Promise<Acquired | 'again'> {
-    const { transport, leaseClock, safetyMargin } = this.#context
+    const { leaseClock, safetyMargin } = this.#context
     const lease = new Lease(sentAt, grant.ttlMs, safetyMargin)
     if (leaseClock.notice() < lease.renewAt) return { grant, lease }
     this.#unsure = true
-    const renewedAt = leaseClock.instant()
-    const renewed = await transport.renew(this.#handleOf(grant), this.#wanted.ttlMs)
-    if (renewed !== undefined) lease.prolong(renewedAt, renewed.ttlMs)
-    if (renewed !== undefined && leaseClock.notice() < lease.endsAt) {
-      return { grant: renewed, lease }
-    }
+    const renewed = await this.#renew(grant, lease)
+    if (renewed && leaseClock.notice() < lease.endsAt) return { grant, lease }
     if (this.#waitLeftMs() > 0) return 'again'
-    if (renewed !== undefined) await this.#release(grant)
+    if (renewed) await this.#release(grant)
     throw new ContentionError(
       `the lock was granted, but a lease of ${grant.ttlMs} ms is over before its answer is here`,
     )
+  }
+
+  /** @returns `false` when the grant is gone */
+  async #renew(grant: Grant, lease: Lease): Promise<boolean> {
+    const { transport, session, leaseClock } = this.#context
+    const renewal = { handle: this.#handleOf(grant), ttlMs: this.#wanted.ttlMs }
+    const patience = { hop: renewHop, timeoutMs: timeoutMsOf(renewHop) }
+    const sentAt = leaseClock.instant()
+    const { renewed, lost } = await transport.heartbeat(session, [renewal], patience)
+    if (lost.length > 0) return false
+    const [answer] = renewed
+    if (answer === undefined) throw new ContentionError('nobody knows whether it was renewed')
+    lease.prolong(sentAt, answer.ttlMs)
+    return true
   }
 
   /** Waits before the next try, or throws `error` when there is to be none. */

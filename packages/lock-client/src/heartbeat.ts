@@ -67,11 +67,11 @@ export class Heartbeat {
   async #ask(timeoutMs: number): Promise<void> {
     const { transport, session, leaseClock, locks } = this.#parts
     const sentAt = leaseClock.instant()
-    const answer = await transport.heartbeat(
-      session,
-      locks.renewals(),
-      Math.min(timeoutMs, timeoutMsOf(heartbeatHop)),
-    )
+    const patience = {
+      hop: heartbeatHop,
+      timeoutMs: Math.min(timeoutMs, timeoutMsOf(heartbeatHop)),
+    }
+    const answer = await transport.heartbeat(session, locks.renewals(), patience)
     if (!this.#stopped.signal.aborted) locks.heartbeatAnswered(sentAt, answer)
   }
 }

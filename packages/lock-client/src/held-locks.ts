@@ -27,6 +27,7 @@ export class HeldLocks {
   readonly #held = new Map<string, HeldLock>()
   /** By every handle that was handed out, so that one is known for as long as it is used. */
   readonly #byHandle = new WeakMap<LockHandle, HeldLock>()
+  #isOver = false
 
   constructor(parts: {
     readonly clock: Clock
@@ -89,19 +90,9 @@ export class HeldLocks {
     if (lock.letGo()) this.#held.delete(lock.handle.key)
   }
 
-  /** A renewal of `lock` alone, which left at `sentAt`, was granted for `grantedMs`. */
-  prolong(lock: HeldLock, sentAt: bigint, grantedMs: number): void {
-    this.sweep()
-    if (lock.state === 'held') lock.lease.prolong(sentAt, grantedMs)
-  }
-
-  /** The service said that `lock` is gone. */
-  gone(lock: HeldLock): void {
-    this.#lose(lock, GONE)
-  }
-
-  /** Every lock is lost. @param announced whether listeners are told, or only the holders */
+  /** The session is over, and every lock is lost. @param announced whether listeners are told, or only the holders */
   loseAll(why: string, { announced }: { readonly announced: boolean }): void {
+    this.#isOver = true
     this.#alarm.stop()
     for (const lock of this.#held.values()) this.#lose(lock, why, announced)
   }
@@ -127,12 +118,13 @@ export class HeldLocks {
     }
     for (const { key, fencingToken } of answer.lost) {
       const lock = this.#held.get(key)
-      if (lock?.handle.fencingToken === fencingToken) this.gone(lock)
+      if (lock?.handle.fencingToken === fencingToken) this.#lose(lock, GONE)
     }
   }
 
   /** Looks at both clocks, and loses what is over. */
   sweep(): void {
+    if (this.#isOver) return
     const now = this.#leaseClock.notice()
     if (this.#sessionLease.endsAt <= now) {
       this.#onSessionOver()

@@ -55,7 +55,8 @@ export class HttpConnections implements HttpClient {
     })
     try {
       this.#limitConnecting(sending, call.connectTimeoutMs)
-      sending.end(call.body)
+      // As bytes: given a text, Node would spell the headers in the text's encoding too.
+      sending.end(call.body === undefined ? undefined : Buffer.from(call.body))
       const response = await responseTo(sending)
       return { status: response.statusCode ?? 0, body: await textOf(response) }
     } catch (error) {

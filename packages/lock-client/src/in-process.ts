@@ -15,11 +15,9 @@ import {
   acquireHop,
   closeSessionHop,
   type Hop,
-  heartbeatHop,
   inspectHop,
   openSessionHop,
   releaseHop,
-  renewHop,
   revokeHop,
   timeoutMsOf,
 } from './hops.ts'
@@ -28,6 +26,7 @@ import type {
   Grant,
   GrantToRenew,
   HeartbeatAnswer,
+  HeartbeatPatience,
   LostGrant,
   OpenedSession,
   RenewedGrant,
@@ -72,10 +71,10 @@ export class InProcessTransport implements Transport {
   async heartbeat(
     { sessionId, ttlMs }: OpenedSession,
     grants: readonly GrantToRenew[],
-    timeoutMs: number,
+    { hop, timeoutMs }: HeartbeatPatience,
   ): Promise<HeartbeatAnswer> {
     const service = this.#service.forSession(sessionId)
-    const within = <T>(call: Promise<T>): Promise<T> => this.#within(heartbeatHop, call, timeoutMs)
+    const within = <T>(call: Promise<T>): Promise<T> => this.#within(hop, call, timeoutMs)
     // All in one turn, so that a store that coalesces calls makes one statement of them.
     const beating = within(this.#service.heartbeat(sessionId, ttlMs))
     const renewing = grants.map(({ handle }) => within(service.renew(handle)))
@@ -89,7 +88,7 @@ export class InProcessTransport implements Transport {
       if (renewal?.status !== 'fulfilled') continue // nothing is known about this one
       const { key, fencingToken } = handle
       if (renewal.value === undefined) lost.push({ key, fencingToken })
-      else renewed.push({ key, fencingToken, ttlMs: this.#granted(askedMs) })
+      else renewed.push({ key, ...this.#grantOf(renewal.value, askedMs) })
     }
     return { ttlMs, renewed, lost }
   }
@@ -110,12 +109,6 @@ export class InProcessTransport implements Transport {
       giveUp: { signal, graceMs: acquireHop.readMs },
     })
     return handle && this.#grantOf(handle, ttlMs)
-  }
-
-  async renew(handle: LockHandle, ttlMs: number): Promise<Grant | undefined> {
-    const renewing = this.#service.forSession(handle.sessionId).renew(handle)
-    const renewed = await this.#within(renewHop, renewing)
-    return renewed && this.#grantOf(renewed, ttlMs)
   }
 
   release(handle: LockHandle): Promise<boolean> {
@@ -157,17 +150,14 @@ export class InProcessTransport implements Transport {
   #within<T>(hop: Hop, call: Promise<T>, timeoutMs = timeoutMsOf(hop)): Promise<T> {
     return answerWithin(call, {
       clock: this.#clock,
-      timeoutMs: Math.min(timeoutMs, timeoutMsOf(hop)),
+      timeoutMs,
       keepAlive: hop.awaited,
     })
   }
 
-  #granted(ttlMs: number): number {
-    return this.#service.grantedTtlMs?.(ttlMs) ?? ttlMs
-  }
-
   #grantOf({ fencingToken, serverExpiry }: LockHandle, askedMs: number): Grant {
-    return { fencingToken, ttlMs: this.#granted(askedMs), serverExpiry }
+    const ttlMs = this.#service.grantedTtlMs?.(askedMs) ?? askedMs
+    return { fencingToken, ttlMs, serverExpiry }
   }
 }
 

@@ -1,18 +1,12 @@
-import { LockHandle, SessionDeadError } from '@dlock/lock-api'
-import { AbortFanOut } from './abort-fan-out.ts'
-import { AcquireCall, type AcquireContext, type Acquired, type Wanted } from './acquire-call.ts'
-import {
-  type AcquireOptions,
-  type CheckedAcquire,
-  checkAcquire,
-  checkNeedMs,
-} from './acquire-options.ts'
-import { AcquireQueue, type Turn } from './acquire-queue.ts'
+import { ContentionError, type LockHandle, SessionDeadError } from '@dlock/lock-api'
+import type { AcquireContext } from './acquire-call.ts'
+import { type AcquireOptions, checkAcquire, checkNeedMs } from './acquire-options.ts'
+import { Acquiring } from './acquiring.ts'
 import { retry } from './backoff.ts'
 import { LeaseTooShortError, LockNotGrantedError } from './client-errors.ts'
-import { type Lease, toMs, toNanos } from './deadline.ts'
+import { type Lease, toMs } from './deadline.ts'
 import { Heartbeat } from './heartbeat.ts'
-import { HeldLock } from './held-lock.ts'
+import type { HeldLock } from './held-lock.ts'
 import { HeldLocks } from './held-locks.ts'
 import { closeSessionHop, renewHop, timeoutMsOf } from './hops.ts'
 import { type LockLostListener, Losses } from './losses.ts'
@@ -54,13 +48,10 @@ export interface SessionParts extends AcquireContext {
  */
 export class LockClientSession implements AsyncDisposable {
   readonly #parts: SessionParts
-  readonly #queue: AcquireQueue
   readonly #losses: Losses
   readonly #locks: HeldLocks
   readonly #heartbeat: Heartbeat
-  readonly #aborts = new AbortFanOut()
-  /** Acquires under way, to be given up when the session ends. */
-  readonly #calls = new Set<AbortController>()
+  readonly #acquiring: Acquiring
   /** Why nothing can be acquired any more. */
   #ended: SessionDeadError | undefined
   /** The service said that the session is dead: there is nothing left to close. */
@@ -71,7 +62,6 @@ export class LockClientSession implements AsyncDisposable {
   constructor(parts: SessionParts) {
     this.#parts = parts
     const { clock, lease, leaseClock, spent, reports } = parts
-    this.#queue = new AcquireQueue(clock)
     this.#losses = new Losses(reports)
     this.#locks = new HeldLocks({
       clock,
@@ -87,6 +77,12 @@ export class LockClientSession implements AsyncDisposable {
       onSessionDead: (error) => this.#diedAtService(error),
     })
     this.#heartbeat.dueBy(lease.renewAt)
+    this.#acquiring = new Acquiring({
+      ...parts,
+      locks: this.#locks,
+      onHeld: (lock) => this.#heartbeat.dueBy(lock.lease.renewAt),
+      onSessionDead: (error) => this.#diedAtService(error),
+    })
   }
 
   get ownerId(): string {
@@ -108,13 +104,13 @@ export class LockClientSession implements AsyncDisposable {
    * @throws TypeError, RangeError for a bad argument
    */
   async acquire(key: string, options: AcquireOptions = {}): Promise<LockHandle | undefined> {
-    const lock = await this.#acquire(checkAcquire(key, options))
+    const lock = await this.#acquiring.acquire(checkAcquire(key, options))
     return lock?.handle
   }
 
   /**
-   * Renews the lock now. The heartbeat does it anyway; this is for a holder that wants a whole
-   * lease ahead of it.
+   * Renews the lock, and the session, now. The heartbeat does it anyway; this is for a holder that
+   * wants a whole lease ahead of it.
    *
    * @returns the same grant with its new deadline. Handles that were given out before stay good.
    * @throws LockLostError when it is lost: now, for good
@@ -122,22 +118,11 @@ export class LockClientSession implements AsyncDisposable {
    *   by it: the deadline stands where it was.
    */
   async renew(handle: LockHandle): Promise<LockHandle> {
-    const { transport, leaseClock } = this.#parts
     const lock = this.#locks.check(handle)
-    const limits = { retries: renewHop.retries, withinMs: timeoutMsOf(renewHop), keepAlive: true }
+    const { retries } = renewHop
+    const limits = { retries, withinMs: timeoutMsOf(renewHop), keepAlive: renewHop.awaited }
     try {
-      const { sentAt, grant } = await retry(this.#parts, limits, async () => ({
-        sentAt: leaseClock.instant(),
-        grant: await transport.renew(lock.handle, lock.ttlMs),
-      }))
-      if (grant === undefined) {
-        this.#locks.gone(lock)
-      } else {
-        this.#locks.prolong(lock, sentAt, grant.ttlMs)
-        const deadline = leaseClock.toMonotonic(this.#locks.endsAt(lock))
-        lock.reissue(deadline, grant.serverExpiry)
-        this.#locks.remember(lock)
-      }
+      await retry(this.#parts, limits, () => this.#renew(lock))
     } catch (error) {
       if (!(error instanceof SessionDeadError)) throw error
       this.#diedAtService(error)
@@ -185,7 +170,7 @@ export class LockClientSession implements AsyncDisposable {
     options: AcquireOptions,
     work: (lock: LockHandle, lost: AbortSignal) => T | Promise<T>,
   ): Promise<UsingResult<T>> {
-    const lock = await this.#acquire(checkAcquire(key, options))
+    const lock = await this.#acquiring.acquire(checkAcquire(key, options))
     if (lock === undefined) return { granted: false }
     try {
       const value = await work(lock.handle, lock.lost)
@@ -207,7 +192,7 @@ export class LockClientSession implements AsyncDisposable {
    * @throws as `acquire`
    */
   async hold(key: string, options: AcquireOptions = {}): Promise<Hold> {
-    const lock = await this.#acquire(checkAcquire(key, options))
+    const lock = await this.#acquiring.acquire(checkAcquire(key, options))
     if (lock === undefined) throw new LockNotGrantedError(key)
     return {
       lock: lock.handle,
@@ -283,64 +268,20 @@ export class LockClientSession implements AsyncDisposable {
     return this.close()
   }
 
-  /** From the call to its answer it can be given up: by its caller, and by the session's end. */
-  async #acquire(wanted: CheckedAcquire): Promise<HeldLock | undefined> {
-    wanted.signal?.throwIfAborted()
-    if (this.#ended !== undefined) throw this.#ended
-    const call = new AbortController()
-    const unfollow = wanted.signal && this.#aborts.follow(wanted.signal, call)
-    this.#calls.add(call)
-    try {
-      return await this.#take({ ...wanted, signal: call.signal })
-    } catch (error) {
-      // Given up because the session ended, it has that as its reason.
-      if (error instanceof SessionDeadError && !call.signal.aborted) this.#diedAtService(error)
-      throw error
-    } finally {
-      this.#calls.delete(call)
-      unfollow?.()
+  async #renew(lock: HeldLock): Promise<void> {
+    const { transport, session, leaseClock } = this.#parts
+    const { handle, ttlMs } = lock
+    const patience = { hop: renewHop, timeoutMs: timeoutMsOf(renewHop) }
+    const sentAt = leaseClock.instant()
+    const answer = await transport.heartbeat(session, [{ handle, ttlMs }], patience)
+    this.#locks.heartbeatAnswered(sentAt, answer)
+    const [renewed] = answer.renewed
+    if (lock.state !== 'held') return
+    if (renewed === undefined) {
+      throw new ContentionError('nobody knows whether the lock was renewed')
     }
-  }
-
-  async #take(wanted: CheckedAcquire & Wanted): Promise<HeldLock | undefined> {
-    const { clock } = this.#parts
-    const { key, maxWaitMs, signal } = wanted
-    const beganAt = clock.monotonicNanos()
-    const turn = await this.#queue.enter(key, maxWaitMs, signal)
-    if (turn === undefined) return undefined
-    try {
-      const waitedMs = Math.floor(toMs(clock.monotonicNanos() - beganAt))
-      const leftMs = Math.max(maxWaitMs - waitedMs, 0)
-      const call = new AcquireCall(this.#parts, { ...wanted, maxWaitMs: leftMs })
-      const acquired = await call.run()
-      if (this.#ended !== undefined) throw this.#ended
-      if (acquired !== undefined) return this.#hold(wanted, turn, acquired)
-    } catch (error) {
-      turn.leave()
-      throw error
-    }
-    turn.leave()
-    return undefined
-  }
-
-  #hold(wanted: CheckedAcquire, turn: Turn, { grant, lease }: Acquired): HeldLock {
-    const { session, leaseClock } = this.#parts
-    const { key, ttlMs, maxHoldMs } = wanted
-    const holdEndsAt =
-      maxHoldMs === undefined ? undefined : leaseClock.instant() + toNanos(maxHoldMs)
-    const deadline = leaseClock.toMonotonic(this.#locks.endsAt({ lease, holdEndsAt }))
-    const handle = new LockHandle(
-      key,
-      session.ownerId,
-      session.sessionId,
-      grant.fencingToken,
-      deadline,
-      grant.serverExpiry,
-    )
-    const lock = new HeldLock({ handle, turn, lease, ttlMs, holdEndsAt })
-    this.#locks.add(lock)
-    this.#heartbeat.dueBy(lease.renewAt)
-    return lock
+    lock.reissue(leaseClock.toMonotonic(this.#locks.endsAt(lock)), renewed.serverExpiry)
+    this.#locks.remember(lock)
   }
 
   async #release(lock: HeldLock): Promise<boolean> {
@@ -386,7 +327,7 @@ export class LockClientSession implements AsyncDisposable {
   #end(error: SessionDeadError, why: string, options: { readonly announced: boolean }): void {
     this.#ended = error
     this.#heartbeat.stop()
-    for (const call of this.#calls) call.abort(error)
+    this.#acquiring.end(error)
     this.#locks.loseAll(why, options)
   }
 

@@ -1,4 +1,5 @@
 import type { AbortSignalLike, LockHandle, LockInfo } from '@dlock/lock-api'
+import type { Hop } from './hops.ts'
 
 /**
  * How the client's calls reach a service: in this process, over HTTP, or over one multiplexed
@@ -15,13 +16,12 @@ export interface Transport {
   /**
    * Prolongs the session and these grants, in one request as far as it holds them.
    *
-   * @param timeoutMs no longer than this, and than the hop allows
    * @throws SessionDeadError when the session is dead, and every grant of it
    */
   heartbeat(
     session: OpenedSession,
     grants: readonly GrantToRenew[],
-    timeoutMs: number,
+    patience: HeartbeatPatience,
   ): Promise<HeartbeatAnswer>
 
   closeSession(session: OpenedSession): Promise<void>
@@ -34,9 +34,6 @@ export interface Transport {
    * @throws SessionDeadError when the session is dead
    */
   acquire(session: OpenedSession, request: AcquireRequest): Promise<Grant | undefined>
-
-  /** `undefined`: lost, now, terminal. */
-  renew(handle: LockHandle, ttlMs: number): Promise<Grant | undefined>
 
   /** `false`: gone already. */
   release(handle: LockHandle): Promise<boolean>
@@ -71,7 +68,7 @@ export interface AcquireRequest {
   readonly signal: AbortSignalLike
 }
 
-/** The answer to a successful acquire or renew, before a deadline makes a `LockHandle` of it. */
+/** The answer to a successful acquire, before a deadline makes a `LockHandle` of it. */
 export interface Grant {
   readonly fencingToken: bigint
   /** Granted; may be more than was asked for. */
@@ -85,6 +82,12 @@ export interface GrantToRenew {
   readonly ttlMs: number
 }
 
+export interface HeartbeatPatience {
+  readonly hop: Hop
+  /** For the answer, all in all. */
+  readonly timeoutMs: number
+}
+
 /** A grant in neither list is one that nothing is known about. */
 export interface HeartbeatAnswer {
   /** Of the session, granted. */
@@ -94,10 +97,8 @@ export interface HeartbeatAnswer {
   readonly lost: readonly LostGrant[]
 }
 
-export interface RenewedGrant {
+export interface RenewedGrant extends Grant {
   readonly key: string
-  readonly fencingToken: bigint
-  readonly ttlMs: number
 }
 
 export interface LostGrant {

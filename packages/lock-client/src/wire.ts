@@ -27,11 +27,9 @@ import {
   acquireHop,
   closeSessionHop,
   type Hop,
-  heartbeatHop,
   inspectHop,
   openSessionHop,
   releaseHop,
-  renewHop,
   revokeHop,
   timeoutMsOf,
 } from './hops.ts'
@@ -40,6 +38,7 @@ import type {
   Grant,
   GrantToRenew,
   HeartbeatAnswer,
+  HeartbeatPatience,
   OpenedSession,
   RevokeOutcome,
   Transport,
@@ -66,10 +65,10 @@ export class WireTransport implements Transport {
   async heartbeat(
     session: OpenedSession,
     grants: readonly GrantToRenew[],
-    timeoutMs: number,
+    patience: HeartbeatPatience,
   ): Promise<HeartbeatAnswer> {
     const beats = inRequests(grants.map(renewalOf)).map((renew) =>
-      this.#beat(session, renew, timeoutMs),
+      this.#beat(session, renew, patience),
     )
     const outcomes = await Promise.allSettled(beats)
     const answers = outcomes.flatMap((outcome) =>
@@ -87,11 +86,7 @@ export class WireTransport implements Transport {
     return {
       ttlMs: first.ttlMillis,
       renewed: answers.flatMap(({ renewed }) =>
-        renewed.map(({ key, fencingToken, ttlMillis }) => ({
-          key,
-          fencingToken: tokenOf(fencingToken),
-          ttlMs: ttlMillis,
-        })),
+        renewed.map((grant) => ({ key: grant.key, ...grantOf(grant) })),
       ),
       lost: answers.flatMap(({ lost }) =>
         lost.map(({ key, fencingToken }) => ({ key, fencingToken: tokenOf(fencingToken) })),
@@ -118,14 +113,6 @@ export class WireTransport implements Transport {
       call,
     )
     return granted && grantOf(granted)
-  }
-
-  async renew(handle: LockHandle, ttlMs: number): Promise<Grant | undefined> {
-    const { key, sessionId, ownerId } = handle
-    const fencingToken = formatFencingToken(handle.fencingToken)
-    const input = { key, sessionId, fencingToken, ttlMillis: ttlMs }
-    const renewed = await this.#callOr('LOCK_LOST', 'renew', renewHop, ownerId, input)
-    return renewed && grantOf(renewed)
   }
 
   async release(handle: LockHandle): Promise<boolean> {
@@ -179,10 +166,10 @@ export class WireTransport implements Transport {
   #beat(
     { sessionId, ownerId, ttlMs }: OpenedSession,
     renew: readonly Renewal[],
-    timeoutMs: number,
+    { hop, timeoutMs }: HeartbeatPatience,
   ): Promise<Heartbeat> {
     const input = { sessionId, ttlMillis: ttlMs, renew }
-    return this.#call('heartbeat', heartbeatHop, ownerId, input, { timeoutMs })
+    return this.#call('heartbeat', hop, ownerId, input, { timeoutMs })
   }
   async #call<Name extends OperationName>(
     name: Name,
