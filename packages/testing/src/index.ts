@@ -4,5 +4,12 @@
  *
  * @packageDocumentation
  */
+export { agreeableService } from './agreeable-service.ts'
 export { ManualClock, type ManualClockOptions } from './manual-clock.ts'
+export {
+  type CallName,
+  type Direction,
+  ScriptedService,
+  type ServiceCall,
+} from './scripted-service.ts'
 export { seededIds, seededRandom } from './seeded-chance.ts'
