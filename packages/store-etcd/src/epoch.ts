@@ -41,9 +41,23 @@ export class Epoch {
     return meta?.modRevision === this.#current().revision
   }
 
-  /** @throws NotLeaderError while the cluster may be a restored one */
-  requireServing(): void {
-    if (this.#refusal !== undefined) throw new NotLeaderError(this.#refusal)
+  /**
+   * Another process may have been told in the meantime: a raised epoch that names this cluster.
+   *
+   * @throws NotLeaderError while the cluster may be a restored one
+   */
+  async requireServing(): Promise<void> {
+    const refusal = this.#refusal
+    if (refusal === undefined) return
+    const known = this.#meta?.record.epoch ?? 0
+    this.#client.forgetRevisions()
+    await this.load()
+    const { record } = this.#current()
+    if (record.epoch <= known || record.clusterId !== this.#clusterId) {
+      this.#refusal = refusal
+      throw new NotLeaderError(refusal)
+    }
+    this.#refusal = undefined
   }
 
   /** Reads `meta`, or writes the first one. */
@@ -73,6 +87,7 @@ export class Epoch {
   /** Raises the offset so that every later token exceeds `above`. Forward only. */
   async advance(above: bigint): Promise<bigint> {
     for (;;) {
+      this.#client.forgetRevisions()
       await this.load()
       const { record, revision } = this.#current()
       const now = (await this.#client.range({ key: Buffer.from(this.#keys.meta) })).revision

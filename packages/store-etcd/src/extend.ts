@@ -22,7 +22,7 @@ export async function extend(
   checkKey(key)
   checkFencingToken(fencingToken)
   checkTtlMs(ttlMs)
-  state.epoch.requireServing()
+  await state.epoch.requireServing()
   return await state.inTurn(key, () => extendNow(state, key, fencingToken, ttlMs))
 }
 

@@ -2,6 +2,6 @@ import type { EtcdState } from './etcd-state.ts'
 
 /** A linearizable read: it needs a leader with a majority behind it. */
 export async function checkHealth(state: EtcdState): Promise<void> {
-  state.epoch.requireServing()
+  await state.epoch.requireServing()
   await state.client.range({ key: Buffer.from(state.keys.meta) })
 }

@@ -26,7 +26,7 @@ export async function revoke(
   checkOperator(operator)
   checkReason(reason)
   if (expectedToken !== undefined) checkFencingToken(expectedToken, 'expectedToken')
-  state.epoch.requireServing()
+  await state.epoch.requireServing()
   for (let tries = 0; tries < TRIES; tries += 1) {
     const grant = await readLive(state, key)
     if (grant === undefined) return { kind: 'not-held' }

@@ -35,7 +35,7 @@ export async function transfer(
     sessionId: checkSessionId(next.sessionId),
     ttlMs: grantedTtlMs(checkTtlMs(next.ttlMs), TTL_BOUNDS),
   }
-  state.epoch.requireServing()
+  await state.epoch.requireServing()
   let grant = state.grants.get(key)
   if (grant?.fencingToken !== fencingToken) grant = await seeGrant(state, key)
   for (let tries = 0; tries < TRIES; tries += 1) {

@@ -54,7 +54,7 @@ export async function tryInsert(
   checkTtlMs(ttlMs)
   const granted = grantedTtlMs(ttlMs, TTL_BOUNDS)
   for (let tries = 0; tries < TRIES; tries += 1) {
-    state.epoch.requireServing()
+    await state.epoch.requireServing()
     const sentNanos = state.clock.monotonicNanos()
     const attempt = await beginAttempt(state, { key, ownerId, sessionId, ttlMs: granted })
     const result = await attemptOnce(state, attempt)

@@ -24,7 +24,7 @@ export interface EtcdClientOptions {
   readonly clock: Clock
 }
 
-/** What a response's header said: whose cluster, and how far it had come. */
+/** What a linearizable answer said: whose cluster it is, and how far it has come. */
 export type HeaderListener = (header: Header, revisionBefore: bigint) => void
 
 /** A list of keys, and whether the range holds more than were asked for. */
@@ -78,7 +78,12 @@ export class EtcdClient {
     )
   }
 
-  /** Called with every answer's header, and the highest revision known when its call began. */
+  /** The cluster was restored, and that is known: what was seen before counts for nothing. */
+  forgetRevisions(): void {
+    this.#highestRevision = 0n
+  }
+
+  /** Called with every linearizable answer, and the highest revision known when its call began. */
   onHeader(listener: HeaderListener): void {
     this.#headerListeners.add(listener)
   }
@@ -175,8 +180,9 @@ export class EtcdClient {
       if (this.#token === token) this.#token = undefined
       answer = await this.#try(name, request, await this.#signedIn())
     }
-    const { header } = answer as { header?: Header | null }
-    if (header !== undefined && header !== null) this.#heard(header, before)
+    // Only these are linearizable; what a member says of itself may be behind without harm.
+    if (name === 'txn' || name === 'range')
+      this.#heard((answer as { header: Header }).header, before)
     return answer
   }
 
