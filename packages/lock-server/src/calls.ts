@@ -8,6 +8,7 @@ import {
   listings,
   type Operation,
   operations,
+  tokenCounterOperations,
 } from '@dlock/protocol'
 import type { Logger } from 'pino'
 import type { Call, CallContext, SpelledCall } from './call.ts'
@@ -17,7 +18,11 @@ import { invalid } from './invalid.ts'
 import { type LogEventName, logEvent } from './log.ts'
 import { endSpan, type Trace, type Tracing } from './tracing.ts'
 
-export const callTable: CallTable = { ...operations, ...listings }
+export const callTable: CallTable = {
+  ...operations,
+  ...listings,
+  ...tokenCounterOperations,
+}
 
 export type Outcome =
   | { readonly ok: true; readonly output: unknown }

@@ -1,13 +1,19 @@
 import type { LockEngine } from '@dlock/engine'
-import { Failure, type Listings, type Operation, type Operations } from '@dlock/protocol'
+import {
+  Failure,
+  type Listings,
+  type Operation,
+  type Operations,
+  type TokenCounterOperations,
+} from '@dlock/protocol'
 import type { Clock } from '@dlock/system'
 import type { Logger } from 'pino'
 import type { CallContext } from './call.ts'
 import type { Role } from './identity.ts'
 import { type LogEventName, logEvent } from './log.ts'
 
-/** Everything the server answers: the eight calls and the three lists. */
-export type CallTable = Operations & Listings
+/** Everything the server answers: the eight calls, the three lists, and the token counter. */
+export type CallTable = Operations & Listings & TokenCounterOperations
 export type CallName = keyof CallTable
 
 /** What one call does. It throws a failure; it never catches one. */

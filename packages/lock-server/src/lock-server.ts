@@ -19,6 +19,7 @@ import { createLog, logEvent } from './log.ts'
 import { operatorHandlers } from './operator-handlers.ts'
 import { sessionHandlers } from './session-handlers.ts'
 import { serveSideRoutes } from './side-routes.ts'
+import { tokenCounterHandlers } from './token-counter-handlers.ts'
 import { Tracing } from './tracing.ts'
 import { Upgrades } from './upgrade.ts'
 
@@ -85,7 +86,12 @@ export function createLockServer(options: LockServerOptions): LockServer {
   const isClosing = (): boolean => closing !== undefined
 
   const desk: Desk = { engine, clock, log, leases: leasesOf(options), isClosing }
-  const handlers = { ...sessionHandlers(desk), ...lockHandlers(desk), ...operatorHandlers(desk) }
+  const handlers = {
+    ...sessionHandlers(desk),
+    ...lockHandlers(desk),
+    ...operatorHandlers(desk),
+    ...tokenCounterHandlers(desk),
+  }
   const calls = new Calls(handlers, new Tracing(options.ids ?? systemIds), log)
   const events = new EventStream(engine, clock)
   const upgrades = new Upgrades(calls, authenticate, clock)

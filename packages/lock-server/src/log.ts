@@ -9,6 +9,7 @@ export const eventLevels: Readonly<Record<LogEventName, Level>> = {
   lock_lost: 'info',
   lease_expired: 'warn',
   lock_revoked: 'warn',
+  tokens_advanced: 'warn',
   session_opened: 'info',
   session_closed: 'info',
   session_expired: 'warn',
@@ -27,6 +28,7 @@ export type LogEventName =
   | 'lock_lost'
   | 'lease_expired'
   | 'lock_revoked'
+  | 'tokens_advanced'
   | 'session_opened'
   | 'session_closed'
   | 'session_expired'

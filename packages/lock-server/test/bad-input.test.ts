@@ -1,5 +1,11 @@
 import { createConnection } from 'node:net'
-import { errorTable, listings, operations, toHttpRequest } from '@dlock/protocol'
+import {
+  errorTable,
+  listings,
+  operations,
+  toHttpRequest,
+  tokenCounterOperations,
+} from '@dlock/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { envelopeIn, type Reply, type Sent, type Served, send, serve } from './serve.ts'
@@ -310,7 +316,7 @@ test('P-02: any key goes through a path, and keys that look alike stay apart', a
 })
 
 describe('fuzz: whatever comes, it is an answer or an envelope, never a 500, never a stack', () => {
-  const table = Object.values({ ...operations, ...listings })
+  const table = Object.values({ ...operations, ...listings, ...tokenCounterOperations })
   const methods = ['GET', 'POST', 'DELETE', 'PUT', 'PATCH', 'OPTIONS']
   const segment = fc.oneof(
     fc.constantFrom(

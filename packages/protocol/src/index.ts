@@ -63,3 +63,4 @@ export {
 export { decodePathSegment, encodePathSegment } from './path.ts'
 export { type FieldFault, Schema } from './schema.ts'
 export { formatTime, parseTime } from './time.ts'
+export * from './token-counter.ts'

@@ -36,7 +36,7 @@ import type { Schema } from './schema.ts'
 
 /** A call of the service: how it is spelled over HTTP, what it takes, what it gives. */
 export interface Operation<Input, Output> {
-  /** `L1` … `L9` of the design. */
+  /** `L1` … `L9` of the design, or `operators` for what is beside it. */
   readonly number: string
   readonly summary: string
   readonly method: 'GET' | 'POST' | 'DELETE'

@@ -1,6 +1,14 @@
 import Type from 'typebox'
 import { describe, expect, test } from 'vitest'
-import { type Listings, listings, type Operations, operations, Schema } from '../src/index.ts'
+import {
+  type Listings,
+  listings,
+  type Operations,
+  operations,
+  Schema,
+  type TokenCounterOperations,
+  tokenCounterOperations,
+} from '../src/index.ts'
 
 const session = 'session-1'
 
@@ -25,7 +33,11 @@ describe('inputs are closed, uncoerced, and every fault is named', () => {
   })
 
   test.each([null, undefined, 5, 'text', [], [1], true])('%j is no input', (input) => {
-    for (const operation of Object.values({ ...operations, ...listings })) {
+    for (const operation of Object.values({
+      ...operations,
+      ...listings,
+      ...tokenCounterOperations,
+    })) {
       expect(operation.input.faults(input)).not.toEqual([])
     }
   })
@@ -85,7 +97,11 @@ test('outputs are open: a later server may say more', () => {
 })
 
 test('the tables say where each field of an input travels', () => {
-  const table: Operations & Listings = { ...operations, ...listings }
+  const table: Operations & Listings & TokenCounterOperations = {
+    ...operations,
+    ...listings,
+    ...tokenCounterOperations,
+  }
   for (const operation of Object.values(table)) {
     const { properties } = operation.input.json as { properties: object }
     const placed = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, field]) => field ?? '')
