@@ -5,8 +5,8 @@ import type { Clock, Timer } from '@dlock/system'
 import { wireEventOf } from './wire-events.ts'
 
 /** What one reader may leave unread before events are kept from it. */
-const MAX_UNREAD_BYTES = 262_144
-const MAX_READERS = 256
+const MAX_UNREAD_BYTES = 1_048_576
+const MAX_READERS = 64
 /** A comment this often keeps proxies from closing a quiet stream, and finds dead readers. */
 const KEEP_ALIVE_MS = 15_000
 

@@ -55,7 +55,7 @@ export interface Sent {
   /** Verbatim: no URL parser touches it. */
   readonly path: string
   readonly headers?: Record<string, string | string[]>
-  readonly body?: string | Buffer
+  readonly body?: string | Buffer | undefined
 }
 
 export function send({ port }: { readonly port: number }, sent: Sent): Promise<Reply> {
