@@ -1,5 +1,11 @@
+import { fileURLToPath } from 'node:url'
+import { startProcess } from '@dlock/faults'
+import { createTestDatabase } from '@dlock/services'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Consumer, published, tool } from './consumer.ts'
+import { examples, read } from './examples.ts'
+
+const LOCKD = fileURLToPath(new URL('../../../apps/lockd/bin/lockd.js', import.meta.url))
 
 let consumer: Consumer
 
@@ -65,6 +71,34 @@ test.for([
     await expectSuccess(tool('typescript/bin/tsc'))
   },
 )
+
+test('the code in the READMEs and in the guide compiles', async () => {
+  const files = new Map(examples().map(({ code }, index) => [`example-${index}.ts`, code]))
+  for (const [file, code] of files) await consumer.write(file, `${code}\nexport {}\n`)
+  const options = ['--strict', '--noEmit', '--skipLibCheck', '--module', 'nodenext']
+  const { code, output } = await consumer.node(
+    tool('typescript/bin/tsc'),
+    ...[...options, '--target', 'es2023', '--lib', 'es2023,esnext.disposable', '--types', 'node'],
+    ...files.keys(),
+  )
+  const where = (_: string, index: string): string => examples()[Number(index)]?.from ?? ''
+  expect(code, output.replaceAll(/example-(\d+)\.ts/g, where)).toBe(0)
+})
+
+test("the README's ten lines acquire, renew and release, beside a lockd", async () => {
+  const script = read('packages/lock-client/examples/first-lock.mjs')
+  expect(read('README.md')).toContain(script)
+  await using database = await createTestDatabase()
+  await using lockd = await startProcess(process.execPath, {
+    args: [LOCKD, '--lock-listen-port', '0'],
+    env: { LOCKDB_URL: database.url, npm_lifecycle_event: 'start' },
+  })
+  const [address = ''] = await lockd.waitForLine(/http:\/\/127\.0\.0\.1:\d+/)
+  await consumer.write('first-lock.mjs', script.replace('http://127.0.0.1:7400', address))
+  const { code, output } = await consumer.node('first-lock.mjs')
+  expect(code, output).toBe(0)
+  expect(output).toMatch(/^mine, with token (\d+)\nstill mine, with token \1\n$/)
+})
 
 test.for(names)('%s: its tarball is in order', async (name) => {
   const attw = tool('@arethetypeswrong/cli/dist/index.js')
