@@ -305,9 +305,9 @@ describe('close', () => {
 test('P-12: a really blocked event loop: the check throws before any await, then the loss is signalled', async () => {
   const client = new LockClient({ service: new LockEngine({ store: new MemoryStore() }) })
   const session = await client.openSession('worker')
-  const handle = await taken(session, 'k', { ttlMs: 40 })
+  const handle = await taken(session, 'k', { ttlMs: 400 })
   const lost = session.lostSignal(handle)
-  const until = systemClock.monotonicNanos() + 80_000_000n
+  const until = systemClock.monotonicNanos() + 800_000_000n
   while (systemClock.monotonicNanos() < until) {}
   expect(() => session.checkStillHeld(handle)).toThrow(LockLostError)
   expect(lost.aborted).toBe(false)
