@@ -11,7 +11,7 @@ let consumer: Consumer
 
 beforeAll(async () => {
   consumer = await Consumer.create()
-})
+}, 180_000)
 
 afterAll(() => consumer[Symbol.asyncDispose]())
 
@@ -55,6 +55,7 @@ test.for([
   ['preserve', 'bundler', ['consumer.ts']],
 ] as const)(
   'P-30: types resolve with TypeScript 5.9, module %s and resolution %s',
+  { timeout: 180_000 },
   async ([module, moduleResolution, files]) => {
     const compilerOptions = {
       module,
