@@ -1,0 +1,23 @@
+import type { HealthCapability } from '@dlock/lock-api'
+import { NotLeaderError } from '@dlock/lock-api'
+import type { Executor } from './execute.ts'
+import { statement } from './statement.ts'
+
+/** Needs the schema, and a server that takes writes. */
+const CHECK = statement(
+  'check_health',
+  `
+  SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean
+  FROM fencing_token_seq`,
+)
+
+export function health(executor: Executor): HealthCapability {
+  return {
+    async checkHealth() {
+      const [row] = await executor.run(CHECK, [])
+      if (row?.[0] !== 'f') {
+        throw new NotLeaderError('PostgreSQL is read-only here: it is not the primary')
+      }
+    },
+  }
+}
