@@ -16,15 +16,17 @@ export class EtcdCluster implements AsyncDisposable {
   readonly endpoints: readonly string[]
   readonly #folder: string
   readonly #members: readonly Member[]
+  readonly #flags: readonly string[]
   readonly #processes: RunningProcess[] = []
 
-  private constructor(folder: string, members: readonly Member[]) {
+  private constructor(folder: string, members: readonly Member[], flags: readonly string[]) {
     this.#folder = folder
     this.#members = members
+    this.#flags = flags
     this.endpoints = members.map(({ client }) => client)
   }
 
-  static async start(size = 1): Promise<EtcdCluster> {
+  static async start(size = 1, flags: readonly string[] = []): Promise<EtcdCluster> {
     const folder = await mkdtemp(join(tmpdir(), 'dlock-etcd-'))
     const members: Member[] = []
     for (let index = 0; index < size; index += 1) {
@@ -35,7 +37,7 @@ export class EtcdCluster implements AsyncDisposable {
         folder: join(folder, `member-${index}`),
       })
     }
-    const cluster = new EtcdCluster(folder, members)
+    const cluster = new EtcdCluster(folder, members, flags)
     await Promise.all(members.map((_, index) => cluster.startMember(index)))
     return cluster
   }
@@ -47,12 +49,15 @@ export class EtcdCluster implements AsyncDisposable {
     const peers = this.#members.map(({ name, peer }) => `${name}=http://${peer}`).join(',')
     const etcd = await startProcess('etcd', {
       args: [
-        ...['--name', member.name, '--data-dir', member.folder],
-        ...['--listen-client-urls', `http://${member.client}`],
-        ...['--advertise-client-urls', `http://${member.client}`],
-        ...['--listen-peer-urls', `http://${member.peer}`],
-        ...['--initial-advertise-peer-urls', `http://${member.peer}`],
-        ...['--initial-cluster', peers, '--initial-cluster-state', 'new'],
+        `--name=${member.name}`,
+        `--data-dir=${member.folder}`,
+        `--listen-client-urls=http://${member.client}`,
+        `--advertise-client-urls=http://${member.client}`,
+        `--listen-peer-urls=http://${member.peer}`,
+        `--initial-advertise-peer-urls=http://${member.peer}`,
+        `--initial-cluster=${peers}`,
+        '--initial-cluster-state=new',
+        ...this.#flags,
       ],
     })
     this.#processes[index] = etcd

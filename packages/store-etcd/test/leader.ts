@@ -10,7 +10,9 @@ interface EndpointStatus {
 export async function leaderOf(endpoints: readonly string[]): Promise<number> {
   const { stdout } = await promisify(execFile)('etcdctl', [
     `--endpoints=${endpoints.join(',')}`,
-    ...['endpoint', 'status', '--write-out=json'],
+    'endpoint',
+    'status',
+    '--write-out=json',
   ])
   const statuses = JSON.parse(stdout) as readonly EndpointStatus[]
   const leader = statuses.find(({ Status }) => Status.leader === Status.header.member_id)

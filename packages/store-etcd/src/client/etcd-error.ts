@@ -32,27 +32,23 @@ export class EtcdError extends Error {
   }
 }
 
-function kindOf(error: ServiceError): EtcdErrorKind {
-  switch (error.code) {
-    case status.NOT_FOUND:
-      return 'lease-gone'
-    case status.RESOURCE_EXHAUSTED:
-      return 'exhausted'
-    case status.UNAUTHENTICATED:
-      return 'unauthenticated'
-    case status.PERMISSION_DENIED:
-      return 'denied'
-    case status.FAILED_PRECONDITION:
-      return 'invalid'
-    case status.INVALID_ARGUMENT:
-      // A call without a token, or with one from before the users changed: sign in and try again.
-      return /user name is empty|auth store is old|invalid auth token/.test(error.details)
-        ? 'unauthenticated'
-        : 'invalid'
-    case status.UNAVAILABLE:
-      // Only this refusal comes before the proposal; "leader changed" and the like come after it.
-      return error.details === 'etcdserver: no leader' ? 'no-leader' : 'unknown'
-    default:
-      return 'unknown'
+/** Refusals that say all by their code. */
+const KIND_OF_CODE: ReadonlyMap<status, EtcdErrorKind> = new Map([
+  [status.NOT_FOUND, 'lease-gone'],
+  [status.RESOURCE_EXHAUSTED, 'exhausted'],
+  [status.UNAUTHENTICATED, 'unauthenticated'],
+  [status.PERMISSION_DENIED, 'denied'],
+  [status.FAILED_PRECONDITION, 'invalid'],
+])
+
+function kindOf({ code, details }: ServiceError): EtcdErrorKind {
+  if (code === status.INVALID_ARGUMENT) {
+    // A call without a token, or with one from before the users changed: sign in and try again.
+    return /user name is empty|auth store is old|invalid auth token/.test(details)
+      ? 'unauthenticated'
+      : 'invalid'
   }
+  // Only this refusal comes before the proposal; "leader changed" and the like come after it.
+  if (code === status.UNAVAILABLE && details === 'etcdserver: no leader') return 'no-leader'
+  return KIND_OF_CODE.get(code) ?? 'unknown'
 }

@@ -83,6 +83,8 @@ export interface KeyValue {
   readonly value: string
   readonly createRevision: bigint
   readonly modRevision: bigint
+  /** The id of the lease that it hangs on; `"0"` for none. */
+  readonly lease: string
 }
 
 export function keyValueOf(wire: WireKeyValue): KeyValue {
@@ -91,6 +93,7 @@ export function keyValueOf(wire: WireKeyValue): KeyValue {
     value: wire.value.toString(),
     createRevision: BigInt(wire.createRevision),
     modRevision: BigInt(wire.modRevision),
+    lease: wire.lease,
   }
 }
 
