@@ -14,13 +14,13 @@ interface Member {
 /** An etcd of the test's own: one or more real members on free ports, in a folder that goes away. */
 export class EtcdCluster implements AsyncDisposable {
   readonly endpoints: readonly string[]
-  readonly #folder: string
+  readonly folder: string
   readonly #members: readonly Member[]
   readonly #flags: readonly string[]
   readonly #processes: RunningProcess[] = []
 
   private constructor(folder: string, members: readonly Member[], flags: readonly string[]) {
-    this.#folder = folder
+    this.folder = folder
     this.#members = members
     this.#flags = flags
     this.endpoints = members.map(({ client }) => client)
@@ -70,8 +70,26 @@ export class EtcdCluster implements AsyncDisposable {
     return member
   }
 
+  memberFolder(index: number): string {
+    const member = this.#members[index]
+    if (member === undefined) throw new RangeError(`no member ${index}`)
+    return member.folder
+  }
+
+  /** For `etcdctl snapshot restore`: the same member, so the same cluster as far as it can tell. */
+  restoreFlags(index: number): readonly string[] {
+    const member = this.#members[index]
+    if (member === undefined) throw new RangeError(`no member ${index}`)
+    return [
+      `--name=${member.name}`,
+      `--data-dir=${member.folder}`,
+      `--initial-advertise-peer-urls=http://${member.peer}`,
+      `--initial-cluster=${member.name}=http://${member.peer}`,
+    ]
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#processes.map((etcd) => etcd.kill()))
-    await rm(this.#folder, { recursive: true, force: true })
+    await rm(this.folder, { recursive: true, force: true })
   }
 }
