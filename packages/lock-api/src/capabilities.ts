@@ -49,6 +49,7 @@ export interface WaitingCapability {
   subscribe(onFreed: (key: string) => void, onGap: () => void): Promise<Unsubscribe>
 }
 
+/** Stops listening; no announcement arrives after it has resolved. Idempotent. */
 export type Unsubscribe = () => Promise<void>
 
 /** The release of one grant and the next one's insertion in one atomic step: no window between. */
@@ -62,12 +63,14 @@ export interface TransferCapability {
   transfer(key: string, fencingToken: bigint, next: NextHolder): Promise<Transfer>
 }
 
+/** Who gets a key that is handed over: as the arguments of `tryInsert`. */
 export interface NextHolder {
   readonly ownerId: string
   readonly sessionId: string
   readonly ttlMs: number
 }
 
+/** `released`: (key, token) was the grant removed. `granted`: the next one, if one was made. */
 export interface Transfer {
   readonly released: boolean
   readonly granted: LockHandle | undefined
@@ -78,6 +81,7 @@ export interface SessionCapability {
   describeSession(sessionId: string): Promise<SessionState>
 }
 
+/** `remainingMs`: until it ends, by the store's clock, if no heartbeat prolongs it. */
 export type SessionState =
   | { readonly state: 'live'; readonly ownerId: string; readonly remainingMs: number }
   | { readonly state: 'expired' | 'unknown' }
@@ -89,6 +93,7 @@ export interface ListingCapability {
   listRevocations(query: PageQuery): Promise<Page<Revocation>>
 }
 
+/** Which page. */
 export interface PageQuery {
   /** From the page before; `undefined` for the first. */
   readonly cursor: string | undefined
@@ -96,17 +101,20 @@ export interface PageQuery {
   readonly limit: number
 }
 
+/** Which locks, and which page of them. */
 export interface LockQuery extends PageQuery {
   /** Keys that begin with exactly this; `""` for all. In order of the key's UTF-8 bytes. */
   readonly prefix: string
 }
 
+/** Some of the items, each of which is on one page and no other while nothing changes. */
 export interface Page<T> {
   readonly items: readonly T[]
   /** Where the next page begins; `undefined` when this is the last. */
   readonly nextCursor: string | undefined
 }
 
+/** A live session as people see it; stale the moment it was made. */
 export interface SessionInfo {
   /** Names the session to people. Not its id, which is a secret, and of no use as one. */
   readonly sessionRef: string
@@ -116,6 +124,7 @@ export interface SessionInfo {
   readonly heldLockCount: number
 }
 
+/** The audit record of a revocation (FR-08). Append-only: it never changes and never goes. */
 export interface Revocation {
   readonly revocationId: string
   readonly key: string
@@ -138,6 +147,7 @@ export interface AuditCapability {
   ): Promise<AuditedRevocation>
 }
 
+/** What became of it. `stale`: another grant than the one expected holds the key, untouched. */
 export type AuditedRevocation =
   | { readonly kind: 'revoked'; readonly outcome: LockOutcome; readonly revocationId: string }
   | { readonly kind: 'not-held' }
@@ -151,11 +161,14 @@ export interface TokenCapability {
   /**
    * Makes every later token exceed `above`. Forward only: a lower `above` changes nothing.
    *
+   * @param above a fencing token below the last one, 2^63 − 1
    * @returns what `highestToken` is now
+   * @throws TypeError, RangeError when no token would be left to grant (P-28), or it is none
    */
   advanceTokens(above: bigint): Promise<bigint>
 }
 
+/** Whether the store can decide, asked of the store itself. */
 export interface HealthCapability {
   /**
    * Resolves when the store can decide now.

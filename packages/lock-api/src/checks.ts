@@ -13,8 +13,9 @@ export const MAX_OWNER_ID_LENGTH = 64
 export const MAX_TTL_MS = 31_536_000_000
 /** The longest wait of one `acquire`: 24 hours. A service may allow less. */
 export const MAX_WAIT_MS = 86_400_000
-/** Operators and reasons end in an audit record, which is read by people. */
+/** Operators end in an audit record, which is read by people: 1 to 128 characters. */
 export const MAX_OPERATOR_LENGTH = 128
+/** Reasons do as well: 1 to 1 024 characters. */
 export const MAX_REASON_LENGTH = 1_024
 
 /** 1 to 512 bytes of UTF-8, no control characters, no lone surrogates, not only white space. */
@@ -77,7 +78,9 @@ export function checkText(text: string, field: string): string {
     throw new TypeError(`${field} must be a string, got ${typeof text}`)
   }
   if (text.trim() === '') {
-    throw new RangeError(`${field} must not be blank, got ${JSON.stringify(text)}`)
+    throw new RangeError(
+      `${field} must not be blank, got ${text.length} characters, none but white space`,
+    )
   }
   const bad = /[\p{Cc}\p{Cs}]/u.exec(text)
   if (bad !== null) {

@@ -33,6 +33,9 @@ export class LockInfo {
     this.fencingToken = checkFencingToken(fencingToken)
     this.#acquiredAtMs = checkInstant(acquiredAt, 'acquiredAt')
     this.#expiresAtMs = checkInstant(expiresAt, 'expiresAt')
+    if (typeof waiterCount !== 'number') {
+      throw new TypeError(`waiterCount must be a number, got ${typeof waiterCount}`)
+    }
     if (!Number.isSafeInteger(waiterCount) || waiterCount < 0) {
       throw new RangeError(`waiterCount must be a whole number from 0, got ${waiterCount}`)
     }
