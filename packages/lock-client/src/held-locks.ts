@@ -72,14 +72,14 @@ export class HeldLocks {
   }
 
   /**
-   * The lock that `handle` is of, when it is held now by both clocks. No round trip. A loss that is
-   * noticed here is final.
+   * The lock that `handle` is of, when it is held `now`, which has looked at both clocks unless it
+   * is given. No round trip. A loss that is noticed here is final.
    *
    * @throws LockLostError when it is not held
    */
-  check(handle: LockHandle): HeldLock {
+  check(handle: LockHandle, now: bigint = this.#leaseClock.notice()): HeldLock {
     const lock = this.find(handle)
-    if (lock?.state === 'held' && this.endsAt(lock) <= this.#leaseClock.notice()) this.sweep()
+    if (lock?.state === 'held' && this.endsAt(lock) <= now) this.sweep()
     if (lock?.state === 'held') return lock
     const why = lock === undefined ? 'this session does not hold it' : 'it was released'
     throw lock?.loss ?? new LockLostError(handle.key, handle.fencingToken, why)

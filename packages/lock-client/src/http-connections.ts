@@ -1,5 +1,12 @@
-import { type ClientRequest, type IncomingMessage, Agent as PlainAgent, request } from 'node:http'
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  Agent as PlainAgent,
+  type RequestOptions,
+  request,
+} from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
+import { urlToHttpOptions } from 'node:url'
 import { ContentionError } from '@dlock/lock-api'
 import type { Clock } from '@dlock/system'
 
@@ -32,23 +39,27 @@ export interface HttpClient {
  * alive, which is what Node's agent does by itself.
  */
 export class HttpConnections implements HttpClient {
-  readonly #base: URL
+  readonly #server: RequestOptions
+  readonly #pathPrefix: string
+  readonly #isSecure: boolean
   readonly #clock: Clock
   readonly #agent: PlainAgent
 
   constructor(base: URL, clock: Clock) {
-    this.#base = base
+    this.#server = urlToHttpOptions(base)
+    this.#pathPrefix = base.pathname.replace(/\/$/, '')
+    this.#isSecure = base.protocol === 'https:'
     this.#clock = clock
     const options = { keepAlive: true, timeout: IDLE_MS }
-    this.#agent = base.protocol === 'https:' ? new SecureAgent(options) : new PlainAgent(options)
+    this.#agent = this.#isSecure ? new SecureAgent(options) : new PlainAgent(options)
   }
 
   async send(call: HttpCall): Promise<HttpResponse> {
-    const send = this.#base.protocol === 'https:' ? secureRequest : request
-    const sending = send(this.#base, {
+    const sending = (this.#isSecure ? secureRequest : request)({
+      ...this.#server,
       agent: this.#agent,
       method: call.method,
-      path: this.#base.pathname.replace(/\/$/, '') + call.path,
+      path: this.#pathPrefix + call.path,
       headers: call.headers,
       signal: call.signal,
       timeout: 0,
@@ -76,8 +87,7 @@ export class HttpConnections implements HttpClient {
       const timer = this.#clock.setTimer(timeoutMs, () => {
         sending.destroy(new Error('no connection in time'))
       })
-      const connected = this.#base.protocol === 'https:' ? 'secureConnect' : 'connect'
-      socket.once(connected, () => timer.cancel())
+      socket.once(this.#isSecure ? 'secureConnect' : 'connect', () => timer.cancel())
       socket.once('close', () => timer.cancel())
     })
   }
@@ -93,9 +103,14 @@ function responseTo(sending: ClientRequest): Promise<IncomingMessage> {
   })
 }
 
-async function textOf(response: IncomingMessage): Promise<string> {
-  response.setEncoding('utf8')
-  let text = ''
-  for await (const chunk of response) text += chunk as string
-  return text
+function textOf(response: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    response.setEncoding('utf8')
+    response.on('data', (chunk: string) => {
+      text += chunk
+    })
+    response.once('end', () => resolve(text))
+    response.once('error', reject)
+  })
 }

@@ -53,14 +53,14 @@ test('P-04: the server goes away and nobody listens: the process lives, and is t
   const service = await startService()
   const running = run(`
     import { LockClient } from '../src/index.ts'
-    import { setTimeout as sleep } from 'node:timers/promises'
     process.on('unhandledRejection', (error) => console.log('unhandled', error))
     const client = new LockClient({ url: ${JSON.stringify(service.url)}, sessionTtlMs: 1_000 })
     const session = await client.openSession('script')
     try {
       await session.using('k', {}, async (lock, lost) => {
-        while (!lost.aborted) await sleep(20)
-        await sleep(200)
+        const busy = setInterval(() => {}, 1_000)
+        await new Promise((resolve) => lost.addEventListener('abort', resolve))
+        clearInterval(busy)
         return 'done'
       })
     } catch (error) {
