@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { ContentionError, NotLeaderError, RetryableLockError } from '@dlock/lock-api'
+import { debianProgram } from '@dlock/services'
 import { EtcdStore } from '@dlock/store-etcd'
 import { systemClock, systemRandom } from '@dlock/system'
 import { describe, expect, test } from 'vitest'
@@ -15,8 +16,9 @@ import { leaderOf } from './leader.ts'
 
 const run = promisify(execFile)
 
-function etcdctl(cluster: EtcdCluster, ...args: string[]): Promise<{ stdout: string }> {
-  return run('etcdctl', [`--endpoints=${cluster.endpoints.join(',')}`, ...args])
+async function etcdctl(cluster: EtcdCluster, ...args: string[]): Promise<{ stdout: string }> {
+  const program = await debianProgram('etcdctl', 'etcd-client')
+  return await run(program, [`--endpoints=${cluster.endpoints.join(',')}`, ...args])
 }
 
 /** One store for each member, which it asks first. */
@@ -200,7 +202,7 @@ describe.concurrent('a member that is in trouble', { timeout: 180_000 }, () => {
     }
     await cluster.member(0).kill()
     await rm(cluster.memberFolder(0), { recursive: true })
-    await run('etcdctl', ['snapshot', 'restore', snapshot, ...cluster.restoreFlags(0)])
+    await etcdctl(cluster, 'snapshot', 'restore', snapshot, ...cluster.restoreFlags(0))
     await cluster.startMember(0)
     await untilAnswered(store)
     await expect(store.tryInsert('job', 'worker', session, 60_000)).rejects.toBeInstanceOf(

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, type RunningProcess, startProcess } from '@dlock/faults'
+import { debianProgram } from '@dlock/services'
 
 /** Of a member in a cluster on loopback. */
 interface Member {
@@ -47,7 +48,7 @@ export class EtcdCluster implements AsyncDisposable {
     const member = this.#members[index]
     if (member === undefined) throw new RangeError(`no member ${index}`)
     const peers = this.#members.map(({ name, peer }) => `${name}=http://${peer}`).join(',')
-    const etcd = await startProcess('etcd', {
+    const etcd = await startProcess(await debianProgram('etcd', 'etcd-server'), {
       args: [
         `--name=${member.name}`,
         `--data-dir=${member.folder}`,

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { debianProgram } from '@dlock/services'
 
 interface EndpointStatus {
   readonly Endpoint: string
@@ -8,7 +9,7 @@ interface EndpointStatus {
 
 /** Which of the endpoints leads, as etcd's own command says. */
 export async function leaderOf(endpoints: readonly string[]): Promise<number> {
-  const { stdout } = await promisify(execFile)('etcdctl', [
+  const { stdout } = await promisify(execFile)(await debianProgram('etcdctl', 'etcd-client'), [
     `--endpoints=${endpoints.join(',')}`,
     'endpoint',
     'status',

@@ -6,4 +6,5 @@
  *
  * @packageDocumentation
  */
+export { debianProgram } from './debian-program.ts'
 export { createTestDatabase, type TestDatabase } from './test-database.ts'
