@@ -39,6 +39,18 @@ test('a whole queue is handed through without asking for the key again', async (
   expect(stage.store.count('want')).toBeLessThanOrEqual(1)
 })
 
+test('a queue that was served to its end leaves no timer', async () => {
+  const stage = new Stage()
+  const [holder, waiter] = await stage.workers('holder', 'waiter')
+  const lock = granted(await holder.take('job'))
+  const next = waiter.take('job', 5_000)
+  await stage.settle()
+  await holder.locks.release(lock)
+  granted(await next)
+  await stage.settle()
+  expect(stage.clock.pendingTimers).toBe(0)
+})
+
 test('without transfer in the store, the head asks as soon as the release is done', async () => {
   const stage = await Stage.started({ without: ['transfer', 'waiting'] })
   const [holder, waiter] = await stage.workers('holder', 'waiter')
