@@ -25,7 +25,7 @@ export function lockHandlers(desk: Desk): Handlers<'acquire' | 'renew' | 'releas
         call.isWaiting = waitMillis > 0
         const handle = await engine
           .forSession(sessionId)
-          .acquire(key, ownerId, ttlMs, waitMillis, call.signal)
+          .acquire(key, ownerId, ttlMs, waitMillis, call)
         if (handle === undefined) throw await contended(desk, key)
         const fencingToken = tellToken(context, handle.fencingToken)
         note(desk, context, 'lock_granted', { key, fencingToken })

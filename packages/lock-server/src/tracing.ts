@@ -1,3 +1,4 @@
+import { type ErrorCode, errorTable } from '@dlock/protocol'
 import type { Ids } from '@dlock/system'
 import {
   type Context,
@@ -40,11 +41,8 @@ export class Tracing {
     const recorded = span?.spanContext()
     // Without a provider the span is a stand-in that repeats the caller's context.
     if (recorded !== undefined && isOwn(recorded, caller)) return { ...idsOf(recorded), span }
-    return {
-      traceId: caller?.traceId ?? this.#hexDigits(),
-      spanId: this.#hexDigits().slice(-16),
-      span,
-    }
+    const digits = this.#ids.uuid().replaceAll('-', '')
+    return { traceId: caller?.traceId ?? digits, spanId: digits.slice(-16), span }
   }
 
   #startSpan(name: string, caller: SpanContext | undefined): Span {
@@ -52,16 +50,15 @@ export class Tracing {
       caller === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, caller)
     return this.#tracer.startSpan(name, { kind: SpanKind.SERVER }, parent)
   }
-
-  #hexDigits(): string {
-    return this.#ids.uuid().replaceAll('-', '')
-  }
 }
 
-/** Ends the call's span, if it has one; `failed` says with which code. */
-export function endSpan({ span }: Trace, failed: string | undefined): void {
+/** Ends the call's span, if it has one. A refusal is an outcome; only a 5xx is an error. */
+export function endSpan({ span }: Trace, failed: ErrorCode | undefined): void {
   if (span === undefined) return
-  if (failed !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: failed })
+  if (failed !== undefined) span.setAttribute('lock.refusal', failed)
+  if (failed !== undefined && errorTable[failed].status >= 500) {
+    span.setStatus({ code: SpanStatusCode.ERROR, message: failed })
+  }
   span.end()
 }
 

@@ -166,7 +166,8 @@ test('acquire, renew and release are spans that carry the token, below the calle
   }
   expect(spans[3]).toMatchObject({
     parentSpanId: 'b7ad6b7169203331',
-    status: { message: 'LOCK_LOST' },
+    attributes: { 'lock.refusal': 'LOCK_LOST' },
+    status: undefined,
   })
   expect(JSON.parse(reply.text)).toMatchObject({ traceId })
   expect(served.lines.at(-1)).toMatchObject({ traceId, spanId: '0000000000000004' })
