@@ -58,10 +58,10 @@ test('timers fire when due, each at its own instant, equals in the order of sett
 test('promise chains settle between two timers, and may set the next one', async () => {
   const clock = new ManualClock({ monotonicNanos: 0n })
   const ticks: bigint[] = []
-  const sleep = (ms: number) => new Promise<void>((done) => void clock.setTimer(ms, done))
+  const dueIn = (ms: number) => new Promise<void>((done) => void clock.setTimer(ms, done))
   const beat = async (): Promise<void> => {
     for (let turn = 0; turn < 3; turn++) {
-      await sleep(10)
+      await dueIn(10)
       for (let hop = 0; hop < 20; hop++) await Promise.resolve()
       ticks.push(clock.monotonicNanos() / 1_000_000n)
     }
