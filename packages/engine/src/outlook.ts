@@ -36,6 +36,11 @@ export class Outlook {
     return this.#heldAtNanos !== undefined && this.#failure === undefined
   }
 
+  /** The store has not answered any question yet. */
+  get isBlank(): boolean {
+    return this.#heldAtNanos === undefined && this.#failure === undefined
+  }
+
   /** Why the last question got no decision, if it did not. */
   get failure(): RetryableLockError | undefined {
     return this.#failure

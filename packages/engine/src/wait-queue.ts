@@ -51,6 +51,8 @@ export class WaitQueue {
   readonly #nap: Nap
   #driving: Promise<void> | undefined
   #claimEnded: (() => void) | undefined
+  /** Timed out before the store's first word: that word is on its way, and is theirs as well. */
+  readonly #undecided = new Set<Waiter>()
   /** The shortest lease handed on while the loop was asking for the end of an earlier one. */
   #handedOnMs = Number.POSITIVE_INFINITY
 
@@ -164,6 +166,7 @@ export class WaitQueue {
       waiter.look(alarms.clock.monotonicNanos())
       if (handle === undefined) {
         this.#outlook.refused()
+        this.#decided()
         this.#stay(waiter)
         return
       }
@@ -211,6 +214,7 @@ export class WaitQueue {
     this.#waiters.delete(waiter)
     this.#claimEnded?.()
     this.#outlook.granted()
+    this.#decided()
     if (waiter.ending !== undefined && waiter.ending !== 'timed-out') {
       await abandon(handle)
       this.#settle(waiter)
@@ -227,6 +231,7 @@ export class WaitQueue {
     if (error instanceof RetryableLockError) {
       waiter.unsettled = waiter.ending === undefined
       this.#outlook.failed(error)
+      this.#decided()
     } else {
       waiter.ending = { error }
       this.#outlook.mayBeFree()
@@ -250,7 +255,14 @@ export class WaitQueue {
     if (waiter.claimed) return
     // Its last attempt may have been recorded: it asks once more before it goes.
     if (waiter.unsettled) void this.#ask(waiter)
+    else if (waiter.ending === 'timed-out' && this.#outlook.isBlank) this.#undecided.add(waiter)
     else this.#settle(waiter)
+  }
+
+  /** The store's first word, whatever it was, is there. */
+  #decided(): void {
+    for (const waiter of this.#undecided) this.#settle(waiter)
+    this.#undecided.clear()
   }
 
   #settle(waiter: Waiter): void {

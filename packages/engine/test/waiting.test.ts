@@ -1,7 +1,7 @@
 import { ContentionError } from '@dlock/lock-api'
 import { expect, test } from 'vitest'
 import { granted, Stage, watch } from './stage.ts'
-import { Gate } from './staged-store.ts'
+import { Gate, unreachable } from './staged-store.ts'
 
 test('a free key is granted in one round trip, without a timer', async () => {
   const stage = new Stage()
@@ -39,6 +39,32 @@ test('a wait that comes to nothing ends with "not mine" at its deadline, not bef
   expect(seen).toMatchObject({ state: 'resolved', value: undefined })
   expect(stage.engine.gauges().waiters).toBe(0)
   expect(stage.told('lock_contended')).toHaveLength(1)
+})
+
+test('a wait that ends before the store’s first word gets that word', async () => {
+  const stage = await Stage.started()
+  const [first, brief, down] = await stage.workers('first', 'brief', 'down')
+  const gate = new Gate()
+  stage.store.next('tryInsert', gate.after)
+  const asking = first.take('job', 5_000)
+  const seen = watch(brief.take('job', 1))
+  await stage.clock.advance(50)
+  expect(seen.state).toBe('pending')
+  gate.open()
+  granted(await asking)
+  await stage.settle()
+  expect(seen).toMatchObject({ state: 'resolved', value: undefined })
+  const failing = new Gate()
+  stage.store.next('tryInsert', async (proceed) => {
+    await failing.after(proceed)
+    return unreachable(proceed)
+  })
+  watch(first.take('other', 5_000))
+  const error = watch(down.take('other', 1))
+  await stage.clock.advance(50)
+  failing.open()
+  await stage.settle()
+  expect(error.error).toBeInstanceOf(ContentionError)
 })
 
 test('only the head of a queue talks to the store, and does not ask for what it knows is held', async () => {
