@@ -41,6 +41,13 @@ import type {
 export interface LocalService extends SessionRegistry, SessionScope {
   /** The lease granted when `ttlMs` is asked for. Without it, the client counts with `ttlMs`. */
   grantedTtlMs?(ttlMs: number): number
+  /** A renewal that is told its length. Without it, one has the length that was granted. */
+  renewGrant?(
+    sessionId: string,
+    key: string,
+    fencingToken: bigint,
+    ttlMs: number,
+  ): Promise<LockHandle | undefined>
   /** A revocation that can refuse when the grant is not the one meant. */
   revoke?(
     key: string,
@@ -73,11 +80,10 @@ export class InProcessTransport implements Transport {
     grants: readonly GrantToRenew[],
     { hop, timeoutMs }: HeartbeatPatience,
   ): Promise<HeartbeatAnswer> {
-    const service = this.#service.forSession(sessionId)
     const within = <T>(call: Promise<T>): Promise<T> => this.#within(hop, call, timeoutMs)
     // All in one turn, so that a store that coalesces calls makes one statement of them.
     const beating = within(this.#service.heartbeat(sessionId, ttlMs))
-    const renewing = grants.map(({ handle }) => within(service.renew(handle)))
+    const renewing = grants.map((grant) => within(this.#renew(grant)))
     const [, ...renewals] = await Promise.allSettled([beating, ...renewing])
     if (!(await beating)) throw new SessionDeadError('expired')
 
@@ -141,6 +147,14 @@ export class InProcessTransport implements Transport {
 
   close(): Promise<void> {
     return Promise.resolve()
+  }
+
+  #renew({ handle, ttlMs }: GrantToRenew): Promise<LockHandle | undefined> {
+    const { sessionId, key, fencingToken } = handle
+    if (this.#service.renewGrant === undefined) {
+      return this.#service.forSession(sessionId).renew(handle)
+    }
+    return this.#service.renewGrant(sessionId, key, fencingToken, ttlMs)
   }
 
   #unbound(): LockService {

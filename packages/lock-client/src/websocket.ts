@@ -1,3 +1,4 @@
+import { ContentionError } from '@dlock/lock-api'
 import { CONNECT_PATH } from '@dlock/protocol'
 import type { Clock } from '@dlock/system'
 import type { Channel, WireAnswer, WireCall } from './channel.ts'
@@ -10,6 +11,7 @@ export class WebSocketChannel implements Channel {
   readonly #openSocket: OpenSocket
   readonly #clock: Clock
   #connection: Connection | undefined
+  #isClosed = false
 
   /** @param base of the service, `http:` or `https:` */
   constructor(base: URL, openSocket: OpenSocket, clock: Clock) {
@@ -21,6 +23,7 @@ export class WebSocketChannel implements Channel {
 
   /** @throws ContentionError when there is no connection within `timeoutMs` */
   async connect(timeoutMs: number): Promise<Connection> {
+    if (this.#isClosed) throw new ContentionError('the client is closed: nothing was sent')
     if (this.#connection?.isOpen === true) return this.#connection
     const connection = this.#connection ?? this.#open(timeoutMs)
     await connection.opened
@@ -34,6 +37,7 @@ export class WebSocketChannel implements Channel {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     await this.#connection?.close()
   }
 

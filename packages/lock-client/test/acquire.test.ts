@@ -1,4 +1,4 @@
-import { ContentionError, LockLostError, NotLeaderError } from '@dlock/lock-api'
+import { ContentionError, LockLostError, NotLeaderError, SessionDeadError } from '@dlock/lock-api'
 import { describe, expect, test, vi } from 'vitest'
 import { type AcquireOptions, LockClient } from '../src/index.ts'
 import { outcomeOf, Stage, silence, taken, unreachable } from './stage.ts'
@@ -77,6 +77,18 @@ describe('an acquire', () => {
     expect(stage.service.count('acquire')).toBe(1)
     await stage.clock.advance(101)
     expect(acquiring.value?.key).toBe('k')
+  })
+
+  test("P-01: a waiter whose own session dies is refused with it, not at the holder's leave", async () => {
+    const stage = new Stage({ client: { sessionTtlMs: 10_000 } })
+    const session = await stage.client.openSession('worker')
+    stage.service.always('acquire', silence)
+    stage.down('heartbeat')
+    const acquiring = outcomeOf(session.acquire('k', { maxWaitMs: 3_600_000 }))
+    await stage.clock.advance(6_999)
+    expect(acquiring.settled).toBe(false)
+    await stage.clock.advance(1 + 2_000)
+    expect(acquiring.error).toBeInstanceOf(SessionDeadError)
   })
 
   test('has one deadline for all of it: the wait and one answer', async () => {

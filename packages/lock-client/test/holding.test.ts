@@ -1,9 +1,14 @@
 import { LockEngine } from '@dlock/engine'
-import { ContentionError, LockLostError, SessionDeadError } from '@dlock/lock-api'
+import { ContentionError, type LockHandle, LockLostError, SessionDeadError } from '@dlock/lock-api'
 import { MemoryStore } from '@dlock/store-memory'
 import { systemClock } from '@dlock/system'
-import { describe, expect, test } from 'vitest'
-import { LockClient, LockNotGrantedError } from '../src/index.ts'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import {
+  LockClient,
+  type LockClientSession,
+  LockNotGrantedError,
+  type UsingResult,
+} from '../src/index.ts'
 import { outcomeOf, Stage, silence, taken, unreachable } from './stage.ts'
 
 describe('using', () => {
@@ -28,6 +33,19 @@ describe('using', () => {
     })
     expect(result).toEqual({ granted: false })
     expect(ran).toBe(false)
+  })
+
+  test('FR-27: the compiler sees to it that the refusal is looked at', async () => {
+    const stage = new Stage()
+    const session = await stage.client.openSession('worker')
+    const result = await session.using('k', {}, () => 'done')
+    expectTypeOf(result).toEqualTypeOf<UsingResult<string>>()
+    // @ts-expect-error: there is no value before it is known that the lock was granted
+    expectTypeOf(result.value)
+    if (result.granted) expectTypeOf(result.value).toEqualTypeOf<string>()
+    type Session = LockClientSession
+    expectTypeOf<Session['acquire']>().returns.resolves.toEqualTypeOf<LockHandle | undefined>()
+    expectTypeOf<Session['checkStillHeld']>().returns.toEqualTypeOf<void>()
   })
 
   test('P-15: the store is down at acquire: the work never runs, and nobody says "held"', async () => {

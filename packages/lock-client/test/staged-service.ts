@@ -31,6 +31,8 @@ export class StagedService implements LocalService {
   readonly calls: Call[] = []
   readonly #directions = new Map<Name, Direction[]>()
   readonly #standing = new Map<Name, Direction>()
+  /** What each grant was last asked for with: an engine renews by that. */
+  readonly #ttlMs = new Map<bigint, number>()
 
   constructor(clock: ManualClock) {
     this.store = new MemoryStore({ clock, ids: seededIds(1) })
@@ -69,8 +71,11 @@ export class StagedService implements LocalService {
 
   forSession(sessionId: string): LockService {
     const { store } = this
-    const insert = (key: string, ownerId: string, ttlMs: number) =>
-      store.tryInsert(key, ownerId, sessionId, ttlMs)
+    const insert = async (key: string, ownerId: string, ttlMs: number) => {
+      const handle = await store.tryInsert(key, ownerId, sessionId, ttlMs)
+      if (handle !== undefined) this.#ttlMs.set(handle.fencingToken, ttlMs)
+      return handle
+    }
     return {
       acquire: (key, ownerId, ttlMs, maxWaitMs, signal) =>
         this.#call<LockHandle | undefined>('acquire', [key, ttlMs, maxWaitMs, signal], () =>
@@ -79,7 +84,7 @@ export class StagedService implements LocalService {
       tryAcquire: insert,
       renew: (handle) =>
         this.#call<LockHandle | undefined>('renew', [handle.key], () =>
-          store.extend(handle.key, handle.fencingToken, this.#ttlMsOf(handle.key)),
+          store.extend(handle.key, handle.fencingToken, this.#ttlMs.get(handle.fencingToken) ?? 1),
         ),
       release: (handle) =>
         this.#call<boolean>('release', [handle.key], () =>
@@ -89,12 +94,6 @@ export class StagedService implements LocalService {
       forceRevoke: (key, operator, reason) =>
         this.#call<LockOutcome>('forceRevoke', [key], () => store.revoke(key, operator, reason)),
     }
-  }
-
-  /** As an engine does: what the grant was asked for. */
-  #ttlMsOf(key: string): number {
-    const asked = this.calls.findLast(({ name, args }) => name === 'acquire' && args[0] === key)
-    return (asked?.args[1] as number | undefined) ?? 30_000
   }
 
   #call<T>(name: Name, args: readonly unknown[], real: () => Promise<T>): Promise<T> {
