@@ -2,16 +2,16 @@ import { setImmediate } from 'node:timers'
 import { ContentionError } from '@dlock/lock-api'
 import type { Clock } from '@dlock/system'
 import { type Executor, lockWaitMs, type Row, toldOf } from './execute.ts'
-import type { Statement } from './statement.ts'
+import { type AskStatement, parameters } from './statement.ts'
 import { StatementFailure } from './translate-error.ts'
 
 /** One kind of call, made of many callers' asks in one statement. */
 export interface Kind<Ask, Answer> {
-  readonly statement: Statement
+  readonly statement: AskStatement
   /** No two asks of one statement share it. */
   keyOf(ask: Ask): string
-  /** The array parameters, one item per ask. */
-  parameters(asks: readonly Ask[]): readonly string[]
+  /** The ask's columns, as text. */
+  row(ask: Ask): readonly string[]
   /** In the order of the asks. `sentNanos`: the monotonic clock just before the statement left. */
   answers(asks: readonly Ask[], rows: readonly Row[], sentNanos: bigint): readonly Answer[]
 }
@@ -142,8 +142,9 @@ export class Coalescer<Ask, Answer> {
     const untilNanos = batch.at(-1)?.untilNanos ?? sentNanos
     const lockMs = Math.max(1, Math.floor(lockMsOf(Number(untilNanos - sentNanos) / 1_000_000)))
     for (const member of batch) member.sent = true
-    const values = [...this.#kind.parameters(asks), String(lockMs), String(batch.length)]
-    const rows = await this.#executor.attempt(this.#kind.statement, values, untilNanos)
+    const { one, many, columns } = this.#kind.statement
+    const values = parameters(columns, asks.map(this.#kind.row), lockMs)
+    const rows = await this.#executor.attempt(batch.length === 1 ? one : many, values, untilNanos)
     const answers = this.#kind.answers(asks, rows, sentNanos)
     batch.forEach((member, index) => {
       this.#settle(member)

@@ -1,5 +1,5 @@
-import type { Clock } from '@dlock/system'
-import type { PgPool, PgQuery, PgTypes } from './driver-shape.ts'
+import type { Clock, Timer } from '@dlock/system'
+import type { PgPool, PgPoolClient, PgQuery, PgTypes } from './driver-shape.ts'
 import type { Statement } from './statement.ts'
 import { StatementFailure, timedOut, translate } from './translate-error.ts'
 
@@ -27,10 +27,12 @@ const AS_TEXT: PgTypes = { getTypeParser: () => (text) => text }
  */
 export class Executor {
   readonly #options: ExecutorOptions
+  readonly #callTimeoutNanos: bigint
   #prepared: boolean
 
   constructor(options: ExecutorOptions) {
     this.#options = options
+    this.#callTimeoutNanos = BigInt(options.callTimeoutMs) * 1_000_000n
     this.#prepared = options.prepared
   }
 
@@ -49,8 +51,7 @@ export class Executor {
 
   /** The deadline of a call that starts now, by the monotonic clock. */
   deadline(): bigint {
-    const { clock, callTimeoutMs } = this.#options
-    return clock.monotonicNanos() + BigInt(callTimeoutMs) * 1_000_000n
+    return this.#options.clock.monotonicNanos() + this.#callTimeoutNanos
   }
 
   /**
@@ -116,54 +117,44 @@ export class Executor {
   }
 
   async #onConnection(name: string, query: PgQuery, untilNanos: bigint): Promise<readonly Row[]> {
-    const { pool } = this.#options
+    const { pool, onDriverError } = this.#options
+    let sent = false
+    const alarm = this.#setAlarm(untilNanos, () => timedOut(sent ? 'unknown' : 'not-applied'))
     const connecting = pool.connect()
-    const client = await this.#inTime(connecting, untilNanos, 'not-applied', name).catch(
-      (failure: StatementFailure) => {
-        // The pool may still come up with a connection that nobody waits for any more.
-        connecting.then((late) => late.release()).catch(() => {})
-        throw failure
-      },
-    )
-    // Without a listener, a connection that breaks between two answers would end the process. The
-    // statement in flight is told as well, which is enough.
-    client.on('error', ignore)
-    let destroy = false
+    let client: PgPoolClient | undefined
+    let failure: StatementFailure | undefined
     try {
-      const result = await this.#inTime(client.query(query), untilNanos, 'unknown', name)
+      client = await Promise.race([connecting, alarm.rings])
+      // Without a listener, a connection that breaks between two answers would end the process.
+      // The statement in flight is told as well, which is enough.
+      client.on('error', ignore)
+      sent = true
+      const result = await Promise.race([client.query(query), alarm.rings])
       return result.rows as Row[]
-    } catch (failure) {
-      destroy = failure instanceof StatementFailure && failure.breaksConnection
+    } catch (error) {
+      if (!(error instanceof StatementFailure)) onDriverError(error, name)
+      failure = error instanceof StatementFailure ? error : translate(error, sent)
       throw failure
     } finally {
-      client.removeListener('error', ignore)
-      client.release(destroy)
+      alarm.cancel()
+      // The pool may still come up with a connection, when nobody waits for it any more.
+      if (client === undefined) connecting.then((late) => late.release()).catch(ignore)
+      client?.removeListener('error', ignore)
+      client?.release(failure?.breaksConnection ?? false)
     }
   }
 
-  /** @throws StatementFailure of that fate when nothing comes in time */
-  #inTime<T>(
-    answer: Promise<T>,
+  #setAlarm(
     untilNanos: bigint,
-    fate: 'not-applied' | 'unknown',
-    name: string,
-  ): Promise<T> {
-    const { clock, onDriverError } = this.#options
+    failure: () => StatementFailure,
+  ): { readonly rings: Promise<never>; cancel(): void } {
+    const { clock } = this.#options
     const leftMs = Number(untilNanos - clock.monotonicNanos()) / 1_000_000
-    return new Promise((resolve, reject) => {
-      const timer = clock.setTimer(leftMs, () => reject(timedOut(fate)), { keepAlive: true })
-      answer.then(
-        (value) => {
-          timer.cancel()
-          resolve(value)
-        },
-        (error: unknown) => {
-          timer.cancel()
-          onDriverError(error, name)
-          reject(translate(error, fate === 'unknown'))
-        },
-      )
+    let timer: Timer | undefined
+    const rings = new Promise<never>((_, reject) => {
+      timer = clock.setTimer(leftMs, () => reject(failure()), { keepAlive: true })
     })
+    return { rings, cancel: () => timer?.cancel() }
   }
 }
 

@@ -1,7 +1,7 @@
 import { type LockHandle } from '@dlock/lock-api'
 import type { Kind } from './coalesce.ts'
 import { epochMs, leaseEnd, sessionLives } from './live.ts'
-import { asked, plainArray, statement, textArray } from './statement.ts'
+import { askStatement } from './statement.ts'
 import { handleOf } from './try-insert.ts'
 
 export interface Extension {
@@ -14,12 +14,13 @@ export interface Extension {
  * A grant's session was there before the grant, and the caller learnt the token from the grant, so
  * the statement sees the session whatever it waited for.
  */
-const EXTEND = statement(
+const EXTEND = askStatement(
   'extend',
-  `
+  { key: 'text', token: 'bigint', ttl_ms: 'bigint' },
+  (asked) => `
   UPDATE lock_entry AS e
   SET expires_at = GREATEST(e.expires_at, ${leaseEnd('a.ttl_ms')})
-  FROM ${asked({ key: 'text', token: 'bigint', ttl_ms: 'bigint' })} AS a
+  FROM ${asked} AS a
   WHERE e.lock_key = a.key AND e.fencing_token = a.token AND e.expires_at > now()
     AND ${sessionLives('e.session_id')}
   RETURNING e.lock_key, e.owner_id, e.session_id, e.fencing_token, ${epochMs('e.expires_at')}`,
@@ -29,11 +30,7 @@ const EXTEND = statement(
 export const EXTENDS: Kind<Extension, LockHandle | undefined> = {
   statement: EXTEND,
   keyOf: ({ key }) => key,
-  parameters: (asks) => [
-    textArray(asks.map(({ key }) => key)),
-    plainArray(asks.map(({ fencingToken }) => fencingToken)),
-    plainArray(asks.map(({ ttlMs }) => ttlMs)),
-  ],
+  row: ({ key, fencingToken, ttlMs }) => [key, String(fencingToken), String(ttlMs)],
   answers(asks, rows, sentNanos) {
     const byKey = new Map(rows.map((row) => [row[0], row]))
     return asks.map(({ key, ttlMs }) => {

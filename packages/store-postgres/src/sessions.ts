@@ -3,7 +3,7 @@ import type { Ids } from '@dlock/system'
 import type { Kind } from './coalesce.ts'
 import type { Executor } from './execute.ts'
 import { leaseEnd, sessionLives, VACANT } from './live.ts'
-import { asked, lockTimeout, plainArray, statement } from './statement.ts'
+import { askStatement, lockTimeout, statement } from './statement.ts'
 import { ANNOUNCE } from './waiting.ts'
 
 /** The ids that this store gives. Anything else names no session, and must not reach a `uuid`. */
@@ -37,11 +37,12 @@ export interface Beat {
 }
 
 /** An `UPDATE`, never an upsert: only a session that lives is prolonged. */
-const HEARTBEAT = statement(
+const HEARTBEAT = askStatement(
   'heartbeat',
-  `
+  { key: 'uuid', ttl_ms: 'bigint' },
+  (asked) => `
   UPDATE lock_session AS s SET expires_at = GREATEST(s.expires_at, ${leaseEnd('a.ttl_ms')})
-  FROM ${asked({ key: 'uuid', ttl_ms: 'bigint' })} AS a
+  FROM ${asked} AS a
   WHERE s.session_id = a.key AND s.expires_at > now()
   RETURNING s.session_id`,
 )
@@ -49,10 +50,7 @@ const HEARTBEAT = statement(
 export const HEARTBEATS: Kind<Beat, boolean> = {
   statement: HEARTBEAT,
   keyOf: ({ sessionId }) => sessionId,
-  parameters: (asks) => [
-    plainArray(asks.map(({ sessionId }) => sessionId)),
-    plainArray(asks.map(({ ttlMs }) => ttlMs)),
-  ],
+  row: ({ sessionId, ttlMs }) => [sessionId, String(ttlMs)],
   answers(asks, rows) {
     const alive = new Set(rows.map(([sessionId]) => sessionId))
     return asks.map(({ sessionId }) => alive.has(sessionId))
@@ -88,16 +86,17 @@ export async function closeSession(executor: Executor, sessionId: string): Promi
  * waited for, and may prove it alive. A session of which there is no record is dead: its id was
  * read from a grant, and it was opened before that.
  */
-const BURY = statement(
+const BURY = askStatement(
   'bury',
-  `
+  { key: 'uuid' },
+  (asked) => `
   WITH buried AS (
     UPDATE lock_session AS s SET expires_at = ${VACANT}, ended_at = now()
-    FROM ${asked({ key: 'uuid' })} AS a
+    FROM ${asked} AS a
     WHERE s.session_id = a.key AND s.expires_at <= now() AND s.ended_at IS NULL
     RETURNING s.session_id
   ), gone AS (
-    SELECT a.key FROM unnest($1::uuid[]) AS a (key)
+    SELECT a.key FROM ${asked} AS a
     WHERE NOT EXISTS (
       SELECT FROM lock_session AS s WHERE s.session_id = a.key AND s.ended_at IS NULL
     )
@@ -110,7 +109,7 @@ const BURY = statement(
 export const BURIALS: Kind<string, undefined> = {
   statement: BURY,
   keyOf: (sessionId) => sessionId,
-  parameters: (sessionIds) => [plainArray(sessionIds)],
+  row: (sessionId) => [sessionId],
   answers: (sessionIds) => sessionIds.map(() => undefined),
 }
 

@@ -20,34 +20,69 @@ export function lockTimeout(parameter: string): string {
   return `set_config('lock_timeout', ${parameter}, true)`
 }
 
+/** The columns of what is asked, and their types. The first one is the key. */
+export type Columns = Readonly<Record<string, 'text' | 'uuid' | 'bigint'>> & {
+  readonly key: 'text' | 'uuid'
+}
+
+/** A statement that serves one ask, and its like that serves many; they differ in where asks come from. */
+export interface AskStatement {
+  readonly one: Statement
+  readonly many: Statement
+  readonly columns: Columns
+}
+
+/** @param sql the statement, given a `FROM` item with these columns and one row per ask */
+export function askStatement(
+  verb: string,
+  columns: Columns,
+  sql: (asked: string) => string,
+): AskStatement {
+  return {
+    one: statement(verb, sql(askedByOne(columns))),
+    many: statement(`${verb}_many`, sql(askedByMany(columns))),
+    columns,
+  }
+}
+
+/** As most calls come when there is little to do; it takes the server half the time. */
+function askedByOne(columns: Columns): string {
+  const items = Object.entries(columns).map(([name, type], i) => `$${i + 1}::${type} AS ${name}`)
+  return `(SELECT ${items.join(', ')} FROM ${lockTimeout(`$${items.length + 1}`)})`
+}
+
 /**
- * A `FROM` item with one row per caller: the arrays are parameters $1, $2, …; the last two
- * parameters are the limit on lock waits and the number of callers.
- *
- * Sorted, so that two statements lock the rows they share in one order. The number of callers is
+ * Sorted, so that two statements lock the rows they share in one order. The number of asks is
  * redundant as a limit, but makes the planner expect few rows, and so look each key up in the index
  * instead of joining with the whole table; the plan is kept, and the table grows.
  */
-export function asked(columns: Readonly<Record<string, string>>): string {
+function askedByMany(columns: Columns): string {
   const names = Object.keys(columns)
-  const arrays = Object.values(columns).map((type, index) => `$${index + 1}::${type}[]`)
+  const arrays = Object.values(columns).map((type, i) => `$${i + 1}::${type}[]`)
+  const order = columns.key === 'text' ? 'r.key COLLATE "C"' : 'r.key'
   return `(
     SELECT r.* FROM ${lockTimeout(`$${names.length + 1}`)},
       unnest(${arrays.join(', ')}) AS r (${names.join(', ')})
-    ORDER BY r.key${columns['key'] === 'text' ? ' COLLATE "C"' : ''} LIMIT $${names.length + 2}::int
+    ORDER BY ${order} LIMIT $${names.length + 2}::int
   )`
 }
 
-/** An array parameter in PostgreSQL's own notation. */
-export function textArray(items: readonly string[]): string {
-  return `{${items.map(quoted).join(',')}}`
+/** The parameters: one row of text per ask, and for how long to wait for a locked row. */
+export function parameters(
+  columns: Columns,
+  asks: readonly (readonly string[])[],
+  lockMs: number,
+): string[] {
+  const [first] = asks
+  if (asks.length === 1 && first !== undefined) return [...first, String(lockMs)]
+  const arrays = Object.values(columns).map((type, i) => {
+    const items = asks.map((ask) => ask[i] ?? '')
+    return `{${(type === 'text' ? items.map(quoted) : items).join(',')}}`
+  })
+  return [...arrays, String(lockMs), String(asks.length)]
 }
 
-/** Likewise, of what needs no quotes: numbers, tokens, checked session ids. */
-export function plainArray(items: readonly (string | number | bigint)[]): string {
-  return `{${items.join(',')}}`
-}
-
+/** As an item of an array in PostgreSQL's own notation. */
 function quoted(item: string): string {
   return `"${/["\\]/.test(item) ? item.replace(/["\\]/g, '\\$&') : item}"`
 }

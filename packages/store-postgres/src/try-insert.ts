@@ -11,7 +11,7 @@ import type { Row } from './execute.ts'
 import { MINT, MINT_FOR_NEW_ROW, parseToken } from './fencing-token.ts'
 import { epochMs, instant, leaseEnd, sessionLives } from './live.ts'
 import { isSessionId } from './sessions.ts'
-import { asked, plainArray, statement, textArray } from './statement.ts'
+import { askStatement } from './statement.ts'
 
 export interface Insertion {
   readonly key: string
@@ -38,9 +38,10 @@ const SAME_LIVE_GRANT = 'e.session_id = EXCLUDED.session_id AND e.expires_at > n
  * as of the start, so a holder whose session is younger than that would look dead. And a heartbeat
  * in flight writes only to the session, so that nothing would order it with the take-over.
  */
-const TRY_INSERT = statement(
+const TRY_INSERT = askStatement(
   'try_insert',
-  `
+  { key: 'text', owner_id: 'text', session_id: 'uuid', ttl_ms: 'bigint' },
+  (asked) => `
   WITH asked AS MATERIALIZED (
     SELECT a.*, ${leaseEnd('a.ttl_ms')} AS expires_at,
       ${sessionLives('a.session_id')} AS lives,
@@ -48,7 +49,7 @@ const TRY_INSERT = statement(
         SELECT e.session_id FROM lock_entry AS e
         WHERE e.lock_key = a.key AND e.session_id <> a.session_id AND e.expires_at > now()
       ) AS holder
-    FROM ${asked({ key: 'text', owner_id: 'text', session_id: 'uuid', ttl_ms: 'bigint' })} AS a
+    FROM ${asked} AS a
   ), granted AS (
     INSERT INTO lock_entry AS e
       (lock_key, owner_id, session_id, fencing_token, acquired_at, expires_at, wanted)
@@ -74,12 +75,7 @@ const TRY_INSERT = statement(
 export const TRY_INSERTS: Kind<Insertion, Inserted> = {
   statement: TRY_INSERT,
   keyOf: ({ key }) => key,
-  parameters: (asks) => [
-    textArray(asks.map(({ key }) => key)),
-    textArray(asks.map(({ ownerId }) => ownerId)),
-    plainArray(asks.map(({ sessionId }) => sessionId)),
-    plainArray(asks.map(({ ttlMs }) => ttlMs)),
-  ],
+  row: ({ key, ownerId, sessionId, ttlMs }) => [key, ownerId, sessionId, String(ttlMs)],
   answers(asks, rows, sentNanos) {
     const byKey = new Map(rows.map((row) => [row[0], row]))
     return asks.map((ask) => readInserted(ask, byKey.get(ask.key), sentNanos))

@@ -1,6 +1,6 @@
 import type { Kind } from './coalesce.ts'
 import { sessionLives } from './live.ts'
-import { asked, statement, textArray } from './statement.ts'
+import { askStatement } from './statement.ts'
 
 /** Where the ends of wanted grants are announced: the payload is the key. */
 export const CHANNEL = 'dlock_freed'
@@ -15,11 +15,12 @@ export const ANNOUNCE: string = `CASE WHEN wanted THEN pg_notify('${CHANNEL}', l
  * Writes only when the mark is not set yet. When the row changes in between, the answer is "try
  * now", which is always right: the attempt decides.
  */
-const WANT = statement(
+const WANT = askStatement(
   'want',
-  `
+  { key: 'text' },
+  (asked) => `
   WITH asked AS MATERIALIZED (
-    SELECT * FROM ${asked({ key: 'text' })} AS a
+    SELECT * FROM ${asked} AS a
   ), marked AS (
     UPDATE lock_entry AS e SET wanted = true FROM asked AS a
     WHERE e.lock_key = a.key AND NOT e.wanted AND e.expires_at > now()
@@ -41,7 +42,7 @@ const WANT = statement(
 export const WANTS: Kind<string, number | undefined> = {
   statement: WANT,
   keyOf: (key) => key,
-  parameters: (keys) => [textArray(keys)],
+  row: (key) => [key],
   answers(keys, rows) {
     const leftMs = new Map(rows.map(([key, left]) => [key, Number(left)]))
     return keys.map((key) => leftMs.get(key))
