@@ -26,6 +26,7 @@ describeLockStore('EtcdStore', {
     'health',
     'ttlBounds',
   ],
+  sideBySide: true,
   async open() {
     namespaces += 1
     const namespace = `tck-${namespaces}`

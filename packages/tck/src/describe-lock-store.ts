@@ -7,11 +7,10 @@ const HANGS_AFTER_MS = 120_000
 
 /**
  * Registers every case as a test of the store. A case that needs a capability which the store does
- * not have is registered as skipped, by name; that the store really lacks it is a test, too. Cases
- * run side by side, each in a namespace of its own: most of their time is waiting for a lease.
+ * not have is registered as skipped, by name; that the store really lacks it is a test, too.
  */
 export function describeLockStore(label: string, fixture: StoreFixture): void {
-  describe.concurrent(label, { timeout: HANGS_AFTER_MS }, () => {
+  describe(label, { timeout: HANGS_AFTER_MS, concurrent: fixture.sideBySide === true }, () => {
     test('declares exactly the capabilities that its fixture expects', () =>
       checkCapabilities(fixture))
 

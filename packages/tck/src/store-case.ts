@@ -13,6 +13,11 @@ export interface StoreFixture {
    * fails instead of skipping its cases.
    */
   readonly capabilities: readonly CapabilityName[]
+  /**
+   * Whether cases may run at the same time: open namespaces do not disturb one another. It pays
+   * where most of the time is waiting for leases to end. Default: one after another.
+   */
+  readonly sideBySide?: boolean
   /** A namespace that is empty and that nobody else uses. Nothing sweeps it. */
   open(): Promise<StoreNamespace>
 }
