@@ -1,5 +1,5 @@
 import type { Clock } from '@dlock/system'
-import type { Channel, WireAnswer, WireCall } from './channel.ts'
+import { type Channel, shortenedBy, type WireAnswer, type WireCall } from './channel.ts'
 import { toNanos } from './deadline.ts'
 import type { WebSocketChannel } from './websocket.ts'
 
@@ -24,16 +24,18 @@ export class AutoChannel implements Channel {
   }
 
   async call(call: WireCall): Promise<WireAnswer> {
-    if (await this.#isConnected(call.hop.connectMs)) return this.#webSocket.call(call)
+    if (this.#webSocket.isConnected) return this.#webSocket.call(call)
+    const beganAt = this.#clock.monotonicNanos()
+    const channel = (await this.#canConnect(call.hop.connectMs)) ? this.#webSocket : this.#http
     call.signal?.throwIfAborted()
-    return this.#http.call(call)
+    return channel.call(shortenedBy(call, this.#clock, beganAt))
   }
 
   async close(): Promise<void> {
     await Promise.all([this.#webSocket.close(), this.#http.close()])
   }
 
-  async #isConnected(connectMs: number): Promise<boolean> {
+  async #canConnect(connectMs: number): Promise<boolean> {
     if (this.#clock.monotonicNanos() < this.#httpUntil) return false
     try {
       await this.#webSocket.connect(connectMs)

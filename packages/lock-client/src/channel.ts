@@ -1,5 +1,7 @@
 import type { AbortSignalLike } from '@dlock/lock-api'
 import type { ErrorEnvelope, OperationName } from '@dlock/protocol'
+import type { Clock } from '@dlock/system'
+import { toMs } from './deadline.ts'
 import type { Hop } from './hops.ts'
 
 /**
@@ -22,10 +24,16 @@ export interface WireCall {
   readonly ownerId: string | undefined
   readonly input: object
   readonly hop: Hop
-  /** For the answer, all in all; the connection has to be there within `hop.connectMs` of it. */
+  /** For the answer, all in all; the connection, made within `hop.connectMs`, is part of it. */
   readonly timeoutMs: number
   /** The caller gives up. The answer, if there is still one, is brought all the same. */
   readonly signal?: AbortSignalLike
 }
 
 export type WireAnswer = { readonly out: unknown } | { readonly error: ErrorEnvelope }
+
+/** What is left of `call` when the way to it has taken since `beganAt`, a monotonic reading. */
+export function shortenedBy(call: WireCall, clock: Clock, beganAt: bigint): WireCall {
+  const tookMs = toMs(clock.monotonicNanos() - beganAt)
+  return { ...call, timeoutMs: Math.max(call.timeoutMs - tookMs, 0) }
+}

@@ -73,7 +73,7 @@ export class Connection {
   }
 
   get isOpen(): boolean {
-    return this.#isOpen
+    return this.#isOpen && this.#endedWith === undefined
   }
 
   /**

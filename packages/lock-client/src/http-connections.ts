@@ -111,6 +111,6 @@ function textOf(response: IncomingMessage): Promise<string> {
       text += chunk
     })
     response.once('end', () => resolve(text))
-    response.once('error', reject)
+    response.on('error', reject)
   })
 }

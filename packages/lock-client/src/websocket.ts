@@ -1,7 +1,7 @@
 import { ContentionError } from '@dlock/lock-api'
 import { CONNECT_PATH } from '@dlock/protocol'
 import type { Clock } from '@dlock/system'
-import type { Channel, WireAnswer, WireCall } from './channel.ts'
+import { type Channel, shortenedBy, type WireAnswer, type WireCall } from './channel.ts'
 import { Connection } from './connection.ts'
 import type { OpenSocket } from './socket.ts'
 
@@ -21,19 +21,22 @@ export class WebSocketChannel implements Channel {
     this.#clock = clock
   }
 
+  get isConnected(): boolean {
+    return this.#connection?.isOpen === true
+  }
+
   /** @throws ContentionError when there is no connection within `timeoutMs` */
-  async connect(timeoutMs: number): Promise<Connection> {
-    if (this.#isClosed) throw new ContentionError('the client is closed: nothing was sent')
-    if (this.#connection?.isOpen === true) return this.#connection
-    const connection = this.#connection ?? this.#open(timeoutMs)
-    await connection.opened
-    return connection
+  async connect(timeoutMs: number): Promise<void> {
+    await (this.#connection ?? this.#open(timeoutMs)).opened
   }
 
   async call(call: WireCall): Promise<WireAnswer> {
-    const connection = await this.connect(call.hop.connectMs)
+    if (this.#connection?.isOpen === true) return this.#connection.call(call)
+    const beganAt = this.#clock.monotonicNanos()
+    const connection = this.#connection ?? this.#open(call.hop.connectMs)
+    await connection.opened
     call.signal?.throwIfAborted()
-    return connection.call(call)
+    return connection.call(shortenedBy(call, this.#clock, beganAt))
   }
 
   async close(): Promise<void> {
@@ -42,6 +45,7 @@ export class WebSocketChannel implements Channel {
   }
 
   #open(connectTimeoutMs: number): Connection {
+    if (this.#isClosed) throw new ContentionError('the client is closed: nothing was sent')
     const connection = new Connection({
       url: this.#url,
       openSocket: this.#openSocket,

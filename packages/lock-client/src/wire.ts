@@ -171,6 +171,7 @@ export class WireTransport implements Transport {
     const input = { sessionId, ttlMillis: ttlMs, renew }
     return this.#call('heartbeat', hop, ownerId, input, { timeoutMs })
   }
+
   async #call<Name extends OperationName>(
     name: Name,
     hop: Hop,

@@ -9,7 +9,7 @@ describe('an acquire', () => {
     const session = await stage.client.openSession('worker')
     await stage.other('k')
     expect(await session.acquire('k')).toBeUndefined()
-    expect(stage.service.count('acquire')).toBe(1)
+    expect(stage.count('acquire')).toBe(1)
   })
 
   test('that waits asks the service to wait, under one deadline', async () => {
@@ -18,8 +18,8 @@ describe('an acquire', () => {
     await stage.other('k')
     const waits: unknown[] = []
     stage.service.always('acquire', async (real, { args }) => {
-      waits.push(args[2])
-      await new Promise<void>((resolve) => stage.clock.setTimer(Number(args[2]), resolve))
+      waits.push(args[3])
+      await stage.after(args[3])
       return real()
     })
     const acquiring = outcomeOf(session.acquire('k', { maxWaitMs: 5_000 }))
@@ -37,8 +37,8 @@ describe('an acquire', () => {
     const acquiring = outcomeOf(session.acquire('k', { maxWaitMs: 5_000 }))
     await stage.clock.advance(5_001)
     expect(acquiring).toEqual({ settled: true, value: undefined })
-    expect(stage.service.count('acquire')).toBeGreaterThan(50)
-    expect(stage.service.count('acquire')).toBeLessThan(500)
+    expect(stage.count('acquire')).toBeGreaterThan(50)
+    expect(stage.count('acquire')).toBeLessThan(500)
   })
 
   test('P-17: two clients with one owner name exclude each other, with other tokens', async () => {
@@ -60,10 +60,10 @@ describe('an acquire', () => {
     stage.down('acquire')
     const acquiring = outcomeOf(session.acquire('k', { maxWaitMs: 60_000 }))
     await stage.clock.advance(0)
-    expect(stage.service.count('acquire')).toBe(1)
+    expect(stage.count('acquire')).toBe(1)
     await stage.clock.advance(10_000)
     expect(acquiring.error).toBeInstanceOf(ContentionError)
-    expect(stage.service.count('acquire')).toBe(6)
+    expect(stage.count('acquire')).toBe(6)
   })
 
   test('comes back no sooner than a refusal that names a time allows', async () => {
@@ -74,7 +74,7 @@ describe('an acquire', () => {
     )
     const acquiring = outcomeOf(session.acquire('k'))
     await stage.clock.advance(899)
-    expect(stage.service.count('acquire')).toBe(1)
+    expect(stage.count('acquire')).toBe(1)
     await stage.clock.advance(101)
     expect(acquiring.value?.key).toBe('k')
   })
@@ -118,7 +118,7 @@ describe('an acquire', () => {
     const stage = new Stage({ client: { sessionTtlMs: 60_000 } })
     const session = await stage.client.openSession('worker')
     stage.service.next('acquire', async (real) => {
-      await new Promise<void>((resolve) => stage.clock.setTimer(25_000, resolve))
+      await stage.after(25_000)
       return real()
     })
     const acquiring = outcomeOf(session.acquire('k', { ttlMs: 10_000, maxWaitMs: 30_000 }))
@@ -130,11 +130,7 @@ describe('an acquire', () => {
   test('is not handed out when its lease is over before the answer is here', async () => {
     const stage = new Stage({ client: { sessionTtlMs: 60_000 } })
     const session = await stage.client.openSession('worker')
-    const late = async (real: () => Promise<unknown>): Promise<unknown> => {
-      const answer = await real()
-      await new Promise<void>((resolve) => stage.clock.setTimer(400, resolve))
-      return answer
-    }
+    const late = stage.answeredAfter(400)
     stage.service.always('acquire', late)
     stage.service.always('renew', late)
     const acquiring = outcomeOf(session.acquire('k', { ttlMs: 500 }))
@@ -151,7 +147,7 @@ describe('giving up', () => {
     const session = await stage.client.openSession('worker')
     const signal = AbortSignal.abort(new Error('no'))
     await expect(session.acquire('k', { signal })).rejects.toThrow('no')
-    expect(stage.service.count('acquire')).toBe(0)
+    expect(stage.count('acquire')).toBe(0)
   })
 
   test('a wait that the service abandons is over at once, with the reason', async () => {
@@ -159,7 +155,7 @@ describe('giving up', () => {
     const session = await stage.client.openSession('worker')
     const controller = new AbortController()
     stage.service.next('acquire', (_, { args }) => {
-      const signal = args[3] as AbortSignal
+      const signal = args[4] as AbortSignal
       return new Promise((_resolve, reject) => {
         signal.addEventListener('abort', () => reject(signal.reason as Error))
       })
@@ -168,7 +164,7 @@ describe('giving up', () => {
     await stage.clock.advance(10)
     controller.abort(new Error('enough'))
     await expect(acquiring).rejects.toThrow('enough')
-    expect(stage.service.count('acquire')).toBe(1)
+    expect(stage.count('acquire')).toBe(1)
   })
 
   test('while the grant is on its way releases it before it rejects', async () => {
@@ -266,8 +262,8 @@ describe('decision 3: two tasks of one session', () => {
     const task = (name: string) =>
       session.using('k', { maxWaitMs: 60_000 }, async ({ fencingToken }) => {
         order.push(`${name} ${fencingToken}`)
-        expect(stage.service.count('acquire')).toBe(order.length)
-        await new Promise<void>((resolve) => stage.clock.setTimer(1_000, resolve))
+        expect(stage.count('acquire')).toBe(order.length)
+        await stage.after(1_000)
       })
     const tasks = Promise.all(['a', 'b', 'c'].map(task))
     await stage.clock.advance(5_000)
@@ -280,7 +276,7 @@ describe('decision 3: two tasks of one session', () => {
     const session = await stage.client.openSession('worker')
     await taken(session, 'k')
     expect(await session.acquire('k')).toBeUndefined()
-    expect(stage.service.count('acquire')).toBe(1)
+    expect(stage.count('acquire')).toBe(1)
   })
 
   test('P-18: one that leaves the line by time-out or abort does not hold up the next', async () => {
@@ -307,7 +303,7 @@ describe('decision 3: two tasks of one session', () => {
     const handle = await taken(session, 'k')
     const waits: unknown[] = []
     stage.service.always('acquire', (real, { args }) => {
-      waits.push(args[2])
+      waits.push(args[3])
       return real()
     })
     const acquiring = session.acquire('k', { maxWaitMs: 10_000 })
@@ -347,7 +343,7 @@ describe('P-14: leases and waits', () => {
       const session = await stage.client.openSession('worker')
       const sentAt = stage.clock.monotonicNanos()
       const handle = await taken(session, 'k', { ttlMs })
-      expect(stage.service.calls.at(-1)?.args[1]).toBe(ttlMs)
+      expect(stage.service.calls.at(-1)?.args[2]).toBe(ttlMs)
       expect(handle.clientDeadlineNanos - sentAt).toBeLessThanOrEqual(BigInt(ttlMs) * 700_000n)
     },
   )
@@ -357,7 +353,7 @@ describe('P-14: leases and waits', () => {
     const session = await stage.client.openSession('worker')
     await taken(session, 'k', { ttlMs: 2_592_000_000 })
     await stage.clock.advance(60_000)
-    expect(stage.service.count('heartbeat')).toBe(0)
+    expect(stage.count('heartbeat')).toBe(0)
   })
 
   const bad: [string, AcquireOptions][] = [0, -1, Number.NaN, 1.5, 2 ** 53].flatMap((ms) => [
@@ -370,7 +366,7 @@ describe('P-14: leases and waits', () => {
     const session = await stage.client.openSession('worker')
     await expect(session.acquire('k', options)).rejects.toThrow(RangeError)
     await expect(session.acquire('k', options)).rejects.toThrow(name.split(' ')[0])
-    expect(stage.service.count('acquire')).toBe(0)
+    expect(stage.count('acquire')).toBe(0)
   })
 
   test('a bad key, owner or option is refused with its name', async () => {

@@ -14,8 +14,8 @@ describe('the heartbeat', () => {
     )
     await stage.clock.advance(35_000)
     // A third of 15 000 × 0.7.
-    expect(stage.service.count('heartbeat')).toBe(10)
-    expect(stage.service.count('renew')).toBe(500)
+    expect(stage.count('heartbeat')).toBe(10)
+    expect(stage.count('renew')).toBe(500)
     for (const handle of handles) session.checkStillHeld(handle)
     expect(stage.errors).toEqual([])
   })
@@ -25,14 +25,14 @@ describe('the heartbeat', () => {
     const session = await stage.client.openSession('worker')
     await taken(session, 'long', { ttlMs: 60_000 })
     await stage.clock.advance(5_000)
-    expect(stage.service.count('heartbeat')).toBe(0)
+    expect(stage.count('heartbeat')).toBe(0)
     const short = await taken(session, 'short', { ttlMs: 1_000 })
     await stage.clock.advance(7_000)
     session.checkStillHeld(short)
-    expect(stage.service.count('heartbeat')).toBe(30)
+    expect(stage.count('heartbeat')).toBe(30)
     await session.release(short)
     await stage.clock.advance(14_000)
-    expect(stage.service.count('heartbeat')).toBe(31)
+    expect(stage.count('heartbeat')).toBe(31)
   })
 
   test('P-19: one that fails loses nothing: same token, and the lock is kept', async () => {
@@ -52,7 +52,7 @@ describe('the heartbeat', () => {
     await stage.client.openSession('worker')
     stage.down('heartbeat')
     await stage.clock.advance(5_000)
-    expect(stage.service.count('heartbeat')).toBe(3)
+    expect(stage.count('heartbeat')).toBe(3)
     expect(stage.errors).toEqual(['heartbeat: unreachable'])
   })
 
@@ -82,11 +82,7 @@ describe('the heartbeat', () => {
     const session = await stage.client.openSession('worker')
     const handle = await taken(session, 'k', { ttlMs: 3_000 })
     // Due after 700 ms, on its way for 1 000, the last that gets through.
-    stage.service.next('renew', async (real) => {
-      const renewed = await real()
-      await new Promise<void>((resolve) => stage.clock.setTimer(1_000, resolve))
-      return renewed
-    })
+    stage.service.next('renew', stage.answeredAfter(1_000))
     stage.down('renew')
     await stage.clock.advance(700 + 2_100 - 1)
     session.checkStillHeld(handle)
@@ -126,7 +122,7 @@ describe('a lock is lost', () => {
     const session = await stage.client.openSession('worker')
     const gone = await taken(session, 'gone')
     const kept = await taken(session, 'kept')
-    await stage.service.store.revoke('gone', 'operator', 'for the test')
+    await stage.store.revoke('gone', 'operator', 'for the test')
     await stage.clock.advance(3_500)
     expect(() => session.checkStillHeld(gone)).toThrow('the service says')
     session.checkStillHeld(kept)
@@ -137,12 +133,12 @@ describe('a lock is lost', () => {
     const stage = new Stage({ client: { sessionTtlMs: 15_000 } })
     const session = await stage.client.openSession('worker')
     const handle = await taken(session, 'k')
-    await stage.service.store.closeSession(handle.sessionId)
+    await stage.store.closeSession(handle.sessionId)
     await stage.clock.advance(3_500)
     expect(() => session.checkStillHeld(handle)).toThrow(LockLostError)
     expect(stage.lostSessions).toEqual(['worker'])
     await session.close()
-    expect(stage.service.count('closeSession')).toBe(0)
+    expect(stage.count('closeSession')).toBe(0)
   })
 
   test('P-21: when it was held for its maximum, though its heartbeat goes on', async () => {
@@ -164,7 +160,7 @@ describe('a lock is lost', () => {
     const handle = await taken(session, 'k', { ttlMs: 1_000 })
     const renewing = outcomeOf(
       (stage.service.next('renew', async (real) => {
-        await new Promise<void>((resolve) => stage.clock.setTimer(800, resolve))
+        await stage.after(800)
         return real()
       }),
       session.renew(handle)),
@@ -213,7 +209,7 @@ describe('a lock is lost', () => {
     stage.clock.suspend(60_000)
     await stage.clock.advance(3_500)
     expect(lost.aborted).toBe(true)
-    expect(stage.service.count('heartbeat')).toBe(0)
+    expect(stage.count('heartbeat')).toBe(0)
   })
 
   test.each([3_600_000, -3_600_000])(
@@ -289,11 +285,7 @@ describe('listeners', () => {
     let losses = 0
     session.onLockLost(() => losses++)
     // Beats and their answers overlap acquires and releases in every way.
-    stage.service.always('renew', async (real) => {
-      const renewed = await real()
-      await new Promise<void>((resolve) => stage.clock.setTimer(3, resolve))
-      return renewed
-    })
+    stage.service.always('renew', stage.answeredAfter(3))
     for (let i = 0; i < 1_000; i++) {
       const handle = await taken(session, `k${i % 3}`, { ttlMs: 20 })
       await stage.clock.advance(i % 7)
@@ -303,7 +295,7 @@ describe('listeners', () => {
     }
     await stage.clock.advance(1_000)
     expect(losses).toBe(0)
-    expect(stage.service.count('heartbeat')).toBeGreaterThan(500)
+    expect(stage.count('heartbeat')).toBeGreaterThan(500)
   })
 })
 
@@ -359,7 +351,7 @@ describe('checkStillHeld', () => {
     await stage.clock.advance(100)
     expect(confirming.error).toBeInstanceOf(ContentionError)
     session.checkStillHeld(handle)
-    await stage.service.store.revoke('k', 'operator', 'for the test')
+    await stage.store.revoke('k', 'operator', 'for the test')
     await expect(session.confirmStillHeld(handle)).rejects.toThrow(LockLostError)
   })
 })

@@ -57,7 +57,7 @@ describe('using', () => {
     await stage.clock.advance(2_500)
     expect(using.error).toBeInstanceOf(ContentionError)
     expect(ran).toBe(false)
-    expect(stage.service.count('acquire')).toBe(6)
+    expect(stage.count('acquire')).toBe(6)
   })
 
   test('P-05: the work throws and the release fails: the work is heard, the release reported', async () => {
@@ -94,7 +94,7 @@ describe('using', () => {
       signal.throwIfAborted()
     })
     await expect(using).rejects.toThrow('stop')
-    expect(stage.service.count('release')).toBe(1)
+    expect(stage.count('release')).toBe(1)
     expect(await stage.holder('k')).toBeUndefined()
     expect(stage.errors).toEqual([])
   })
@@ -105,7 +105,7 @@ describe('using', () => {
     stage.down('heartbeat', 'renew', 'release', 'closeSession')
     const using = outcomeOf(
       session.using('k', {}, async () => {
-        await new Promise<void>((resolve) => stage.clock.setTimer(20_000, resolve))
+        await stage.after(20_000)
         return 'done'
       }),
     )
@@ -122,7 +122,7 @@ describe('using', () => {
     const using = session.using('k', { ttlMs: 1_000 }, async (_, lost) => {
       await new Promise<void>((resolve) => lost.addEventListener('abort', () => resolve()))
       seen.push('lost')
-      await new Promise<void>((resolve) => stage.clock.setTimer(5_000, resolve))
+      await stage.after(5_000)
       seen.push('stopped')
       throw lost.reason
     })
@@ -138,16 +138,10 @@ describe('using', () => {
     const stage = new Stage({ client: { sessionTtlMs: 60_000 } })
     const session = await stage.client.openSession('worker')
     stage.down('renew')
-    const using = outcomeOf(
-      session.using(
-        'k',
-        { ttlMs: 1_000 },
-        () => new Promise<void>((resolve) => stage.clock.setTimer(900, resolve)),
-      ),
-    )
+    const using = outcomeOf(session.using('k', { ttlMs: 1_000 }, () => stage.after(900)))
     await stage.clock.advance(999)
     expect(using.error).toBeInstanceOf(LockLostError)
-    expect(stage.service.count('release')).toBe(0)
+    expect(stage.count('release')).toBe(0)
     expect(await stage.holder('k')).toBe(1n)
     await stage.clock.advance(1)
     expect(await stage.holder('k')).toBeUndefined()
@@ -215,18 +209,14 @@ describe('release', () => {
     const session = await stage.client.openSession('worker')
     const handle = await taken(session, 'k', { ttlMs: 1_000 })
     // Carried out before the release, answered after it.
-    stage.service.next('renew', async (real) => {
-      const renewed = await real()
-      await new Promise<void>((resolve) => stage.clock.setTimer(50, resolve))
-      return renewed
-    })
+    stage.service.next('renew', stage.answeredAfter(50))
     await stage.clock.advance(240)
-    expect(stage.service.count('renew')).toBe(1)
+    expect(stage.count('renew')).toBe(1)
     expect(await session.release(handle)).toBe(true)
     await stage.clock.advance(1_000)
     expect(() => session.checkStillHeld(handle)).toThrow('it was released')
     expect(await stage.holder('k')).toBeUndefined()
-    expect(stage.service.count('renew')).toBe(1)
+    expect(stage.count('renew')).toBe(1)
   })
 
   test('twice at once releases once', async () => {
@@ -238,7 +228,7 @@ describe('release', () => {
       false,
     ])
     expect(await session.release(handle)).toBe(false)
-    expect(stage.service.count('release')).toBe(1)
+    expect(stage.count('release')).toBe(1)
   })
 
   test('is not retried by itself, and a second call tries again', async () => {
@@ -254,7 +244,7 @@ describe('release', () => {
     const stage = new Stage()
     const session = await stage.client.openSession('worker')
     const handle = await taken(session, 'k')
-    await stage.service.store.revoke('k', 'operator', 'for the test')
+    await stage.store.revoke('k', 'operator', 'for the test')
     expect(await session.release(handle)).toBe(false)
   })
 })
@@ -276,7 +266,7 @@ describe('close', () => {
     expect(stage.clock.pendingTimers).toBe(0)
     expect(stage.lostSessions).toEqual([])
     await stage.client.close()
-    expect(stage.service.count('closeSession')).toBe(1)
+    expect(stage.count('closeSession')).toBe(1)
   })
 
   test('P-20: nothing beats on after it, not even a heartbeat that was being retried', async () => {
@@ -284,11 +274,11 @@ describe('close', () => {
     const session = await stage.client.openSession('worker')
     stage.down('heartbeat')
     await stage.clock.advance(3_500)
-    const beats = stage.service.count('heartbeat')
+    const beats = stage.count('heartbeat')
     await session.close()
     expect(stage.clock.pendingTimers).toBe(0)
     await stage.clock.advance(60_000)
-    expect(stage.service.count('heartbeat')).toBe(beats)
+    expect(stage.count('heartbeat')).toBe(beats)
   })
 
   test('is bounded, and never rejects, though the service is silent', async () => {

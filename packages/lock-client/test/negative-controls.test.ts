@@ -13,19 +13,10 @@ type Rule = (client: typeof LockClient) => Promise<void>
 /** A thin margin, so that it does not hide what the rule is about. */
 const THIN = { sessionTtlMs: 60_000, safetyMargin: 0.1 } as const
 
-/** Carried out at once, answered `ms` later. */
-const answeredAfter =
-  (stage: Stage, ms: number) =>
-  async (real: () => Promise<unknown>): Promise<unknown> => {
-    const answer = await real()
-    await new Promise<void>((resolve) => stage.clock.setTimer(ms, resolve))
-    return answer
-  }
-
 const grantCountsFromItsRequest: Rule = async (Client) => {
   const stage = new Stage({ LockClient: Client, client: THIN })
   const session = await stage.client.openSession('worker')
-  stage.service.next('acquire', answeredAfter(stage, 1_000))
+  stage.service.next('acquire', stage.answeredAfter(1_000))
   const acquiring = taken(session, 'k', { ttlMs: 6_500 })
   await stage.clock.advance(1_000)
   const handle = await acquiring
@@ -39,7 +30,7 @@ const renewalCountsFromItsRequest: Rule = async (Client) => {
   const stage = new Stage({ LockClient: Client, client: THIN })
   const session = await stage.client.openSession('worker')
   const handle = await taken(session, 'k', { ttlMs: 6_500 })
-  stage.service.next('renew', answeredAfter(stage, 1_000))
+  stage.service.next('renew', stage.answeredAfter(1_000))
   stage.down('renew')
   await stage.clock.advance(1_950 + 6_500)
   expect(await stage.holder('k')).toBeUndefined()
@@ -82,9 +73,9 @@ const releasedStaysReleased: Rule = async (Client) => {
   session.onLockLost(({ key }) => losses.push(key))
   const handle = await taken(session, 'k', { ttlMs: 1_000 })
   // Sent before the release, carried out after it and answered before it: "lost".
-  stage.service.next('release', answeredAfter(stage, 200))
+  stage.service.next('release', stage.answeredAfter(200))
   stage.service.next('renew', async (real) => {
-    await new Promise<void>((resolve) => stage.clock.setTimer(50, resolve))
+    await stage.after(50)
     return real()
   })
   await stage.clock.advance(240)
@@ -107,11 +98,7 @@ const lostStaysLost: Rule = async (Client) => {
   const stage = new Stage({ LockClient: Client, client: { sessionTtlMs: 60_000 } })
   const session = await stage.client.openSession('worker')
   const handle = await taken(session, 'k', { ttlMs: 1_000 })
-  stage.service.next('renew', async (real) => {
-    const renewed = await real()
-    await new Promise<void>((resolve) => stage.clock.setTimer(600, resolve))
-    return renewed
-  })
+  stage.service.next('renew', stage.answeredAfter(600))
   stage.service.always('renew', () => new Promise(() => {}))
   await stage.clock.advance(240)
   stage.clock.suspend(1_000)

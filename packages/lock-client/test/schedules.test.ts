@@ -3,7 +3,7 @@ import type { Random } from '@dlock/system'
 import { seededRandom } from '@dlock/testing'
 import { expect, test } from 'vitest'
 import { LockClient, type LockClientSession } from '../src/index.ts'
-import { Stage } from './stage.ts'
+import { Stage, silence } from './stage.ts'
 
 /**
  * Random schedules of a service that fails before or after it has done the work, answers late or
@@ -34,9 +34,11 @@ class Schedule {
         random: seededRandom(seed + 1_000),
       },
     })
-    for (const name of ['acquire', 'renew', 'heartbeat', 'release'] as const) {
-      this.#stage.service.always(name, (real) => this.#answer(real))
-    }
+    const { service } = this.#stage
+    service.always('acquire', (real) => this.#answer(real))
+    service.always('renew', (real) => this.#answer(real))
+    service.always('heartbeat', (real) => this.#answer(real))
+    service.always('release', (real) => this.#answer(real))
   }
 
   async run(): Promise<void> {
@@ -52,7 +54,9 @@ class Schedule {
         sessions = [await client.openSession('one'), await twin.openSession('two')]
       }
     }
-    for (const name of ['acquire', 'renew', 'heartbeat', 'release'] as const) service.always(name)
+    for (const name of ['acquire', 'renew', 'heartbeat', 'release'] as const) {
+      service.always(name, undefined)
+    }
     const closing = Promise.all([client.close(), twin.close()])
     await clock.advance(10_000)
     await closing
@@ -117,21 +121,20 @@ class Schedule {
     }
   }
 
-  async #answer(real: () => Promise<unknown>): Promise<unknown> {
+  async #answer<T>(real: () => Promise<T>): Promise<T> {
     const chance = this.#random.next()
     if (this.#isDown || chance < 0.06) throw new ContentionError('failed before')
     if (chance < 0.08) throw new NotLeaderError('electing', { retryAfterMs: 100 })
     if (chance < 0.2) await this.#later(400)
     const answer = await real()
     if (chance < 0.26) throw new ContentionError('failed after')
-    if (chance < 0.28) return new Promise(() => {})
+    if (chance < 0.28) return silence()
     if (chance > 0.8) await this.#later(600)
     return answer
   }
 
   #later(ms: number): Promise<void> {
-    const delayMs = Math.floor(this.#random.next() * ms)
-    return new Promise((resolve) => void this.#stage.clock.setTimer(delayMs, resolve))
+    return this.#stage.after(Math.floor(this.#random.next() * ms))
   }
 
   /** Typed failures are expected; a failed expectation is not. */

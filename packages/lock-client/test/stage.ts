@@ -1,24 +1,31 @@
 import { ContentionError, type LockHandle } from '@dlock/lock-api'
-import { ManualClock, seededRandom } from '@dlock/testing'
+import { MemoryStore } from '@dlock/store-memory'
+import {
+  type CallName,
+  ManualClock,
+  ScriptedService,
+  seededIds,
+  seededRandom,
+} from '@dlock/testing'
 import { LockClient, type LockClientOptions, type LockClientSession } from '../src/index.ts'
-import { StagedService } from './staged-service.ts'
+import { storeService } from './store-service.ts'
 
 export interface StageOptions {
   readonly client?: Partial<LockClientOptions>
   readonly LockClient?: typeof LockClient
 }
 
-/** A client over a service that follows a script, with time that moves by hand. */
+/** A client over a service that follows a script, a real store behind it, with time moved by hand. */
 export class Stage {
   readonly clock = new ManualClock()
-  readonly service: StagedService
+  readonly store = new MemoryStore({ clock: this.clock, ids: seededIds(1) })
+  readonly service = new ScriptedService(storeService(this.store))
   readonly client: LockClient
   /** What went to `onError`, as `during: message`. */
   readonly errors: string[] = []
   readonly lostSessions: string[] = []
 
   constructor(options: StageOptions = {}) {
-    this.service = new StagedService(this.clock)
     this.client = new (options.LockClient ?? LockClient)({
       service: this.service,
       clock: this.clock,
@@ -31,24 +38,38 @@ export class Stage {
 
   /** Somebody else, in the store already. */
   async other(key: string, ttlMs = 3_600_000): Promise<LockHandle> {
-    const sessionId = await this.service.store.openSession('other', ttlMs)
-    const handle = await this.service.store.tryInsert(key, 'other', sessionId, ttlMs)
+    const sessionId = await this.store.openSession('other', ttlMs)
+    const handle = await this.store.tryInsert(key, 'other', sessionId, ttlMs)
     if (handle === undefined) throw new Error(`${key} is held already`)
     return handle
   }
 
   /** Who has `key`, as the store sees it. */
   async holder(key: string): Promise<bigint | undefined> {
-    return (await this.service.store.read(key))?.fencingToken
+    return (await this.store.read(key))?.fencingToken
+  }
+
+  /** Resolves once the clock has been moved by `ms`. */
+  after(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.clock.setTimer(ms, resolve))
+  }
+
+  /** A call that is carried out at once, and answered `ms` later. */
+  answeredAfter(ms: number): <T>(proceed: () => Promise<T>) => Promise<T> {
+    return async (proceed) => {
+      const answer = await proceed()
+      await this.after(ms)
+      return answer
+    }
   }
 
   /** From now on, no call of these gets anywhere. */
-  down(...names: Parameters<StagedService['always']>[0][]): void {
+  down(...names: CallName[]): void {
     for (const name of names) this.service.always(name, unreachable)
   }
 
-  up(...names: Parameters<StagedService['always']>[0][]): void {
-    for (const name of names) this.service.always(name)
+  count(name: CallName): number {
+    return this.service.calls.filter((call) => call.name === name).length
   }
 }
 
