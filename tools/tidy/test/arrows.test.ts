@@ -27,6 +27,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'rail-stub': ['protocol', 'messages'],
   'payout-executor': ['lock-api', 'protocol', 'guard', 'messages', 'lock-client'],
   faults: ['lock-api'],
+  // It starts lockd, databases and the payouts as processes, and knows none of their code.
+  chaos: ['local-postgres', 'faults'],
   // The library mode that it measures is the engine over a store, in its own process.
   bench: ['lock-api', 'lock-client', 'engine', 'store-postgres', 'local-postgres', 'faults'],
   services: ['local-postgres'],

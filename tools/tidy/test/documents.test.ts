@@ -63,6 +63,14 @@ function undocumentedMembers(files: Files): string[] {
   })
 }
 
+/** Who reads ARCHITECTURE.md meets every package, tools excepted. */
+function missingInArchitecture(files: Files): string[] {
+  const text = files.get('ARCHITECTURE.md') ?? ''
+  return membersOf(files)
+    .map(({ folder }) => folder)
+    .filter((folder) => !folder.startsWith('tools/') && !text.includes(`](${folder})`))
+}
+
 const ROOT_DOCUMENTS = [
   'README.md',
   'ARCHITECTURE.md',
@@ -77,6 +85,10 @@ test('links in Markdown lead somewhere', () => {
 
 test('every package says what it is', () => {
   expect(undocumentedMembers(repository)).toEqual([])
+})
+
+test('ARCHITECTURE.md has every package', () => {
+  expect(missingInArchitecture(repository)).toEqual([])
 })
 
 test('the root has its documents', () => {
@@ -96,6 +108,7 @@ test('the rules see a broken link, a broken anchor, a package that says nothing'
     'docs/b.md: ../src',
     'docs/b.md: no.svg',
   ])
+  expect(missingInArchitecture(wrong)).toEqual(['packages/x'])
   expect(undocumentedMembers(wrong)).toEqual([
     'packages/x: README.md',
     'packages/x: doc comment of src/index.ts',

@@ -7,7 +7,7 @@ export type Files = ReadonlyMap<string, string>
 
 export const ROOT: string = fileURLToPath(new URL('../../../', import.meta.url))
 
-const NOT_OURS = new Set(['.git', 'node_modules', 'dist', 'package-lock.json'])
+const NOT_OURS = new Set(['.git', '.dlock', 'node_modules', 'dist', 'package-lock.json'])
 
 /** The checkout as it is on disk; uncommitted files too, so that a rule speaks before a commit. */
 export const repository: Files = read(ROOT)
