@@ -37,7 +37,6 @@ export class Calls {
   readonly #tracing: Tracing
   readonly #log: Logger
   readonly #inFlight = new Set<Call>()
-  #whenIdle: (() => void) | undefined
 
   constructor(handlers: Handlers, tracing: Tracing, log: Logger) {
     this.#handlers = handlers
@@ -63,7 +62,6 @@ export class Calls {
       return { ok: false, failure, envelope: this.#envelope(error, trace, operation, about) }
     } finally {
       this.#inFlight.delete(call)
-      if (this.#inFlight.size === 0) this.#whenIdle?.()
     }
   }
 
@@ -75,14 +73,6 @@ export class Calls {
   /** Ends every wait, for a reason that is its answer. */
   endWaits(why: Failure): void {
     for (const call of this.#inFlight) if (call.isWaiting) call.abandon(why)
-  }
-
-  /** Resolves when no call is in flight. */
-  idle(): Promise<void> {
-    if (this.#inFlight.size === 0) return Promise.resolve()
-    return new Promise((resolve) => {
-      this.#whenIdle = resolve
-    })
   }
 
   #envelope(

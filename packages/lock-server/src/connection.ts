@@ -22,7 +22,7 @@ const MAX_UNREAD_BYTES = 1_048_576
 const MESSAGE_CHARACTERS = 262_144
 
 /** Close codes of RFC 6455. */
-export const CLOSE = { goingAway: 1001, unsupported: 1003, policy: 1008 } as const
+const CLOSE = { goingAway: 1001, unsupported: 1003, policy: 1008 } as const
 
 /**
  * One multiplexed connection: frames in, answers out, in whatever order they are ready.

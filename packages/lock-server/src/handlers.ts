@@ -2,6 +2,7 @@ import type { LockEngine } from '@dlock/engine'
 import {
   Failure,
   type Listings,
+  MIN_SESSION_TTL_MS,
   type Operation,
   type Operations,
   type TokenCounterOperations,
@@ -10,6 +11,7 @@ import type { Clock } from '@dlock/system'
 import type { Logger } from 'pino'
 import type { CallContext } from './call.ts'
 import type { Role } from './identity.ts'
+import { invalid } from './invalid.ts'
 import { type LogEventName, logEvent } from './log.ts'
 
 /** Everything the server answers: the eight calls, the three lists, and the token counter. */
@@ -40,11 +42,31 @@ export interface Desk {
   isClosing(): boolean
 }
 
-/** The leases that are given when none is asked for, and the longest. Milliseconds. */
+/** The leases that are given when none is asked for, and the longest of both. Milliseconds. */
 export interface Leases {
   readonly defaultSessionTtlMs: number
   readonly defaultLockTtlMs: number
   readonly maxLockTtlMs: number
+}
+
+/** The lease to ask the engine for. */
+export function lockTtlMs(
+  { leases }: Desk,
+  ttlMillis: number | undefined,
+  field: string = 'ttlMillis',
+): number {
+  return checkedTtlMs(leases, ttlMillis ?? leases.defaultLockTtlMs, 1, field)
+}
+
+/** A session may be given no longer a lease than a lock. */
+export function sessionTtlMs({ leases }: Desk, ttlMillis: number): number {
+  return checkedTtlMs(leases, ttlMillis, MIN_SESSION_TTL_MS, 'ttlMillis')
+}
+
+/** The schema knows what any server allows; this one may allow less. */
+function checkedTtlMs(leases: Leases, ttlMs: number, min: number, field: string): number {
+  if (ttlMs <= leases.maxLockTtlMs) return ttlMs
+  throw invalid([{ field, message: `must be from ${min} to ${leases.maxLockTtlMs}, got ${ttlMs}` }])
 }
 
 /**

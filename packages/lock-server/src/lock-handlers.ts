@@ -8,7 +8,15 @@ import {
   type Renewed,
 } from '@dlock/protocol'
 import type { CallContext } from './call.ts'
-import { checkOwner, type Desk, type Handlers, note, notYours, shuttingDown } from './handlers.ts'
+import {
+  checkOwner,
+  type Desk,
+  type Handlers,
+  lockTtlMs,
+  note,
+  notYours,
+  shuttingDown,
+} from './handlers.ts'
 import { lockViewOf } from './views.ts'
 
 export function lockHandlers(desk: Desk): Handlers<'acquire' | 'renew' | 'release' | 'inspect'> {
@@ -78,16 +86,6 @@ export function lockHandlers(desk: Desk): Handlers<'acquire' | 'renew' | 'releas
       },
     },
   }
-}
-
-/** The lease to ask the engine for. */
-export function lockTtlMs({ leases }: Desk, ttlMillis: number | undefined): number {
-  if (ttlMillis === undefined) return leases.defaultLockTtlMs
-  if (ttlMillis <= leases.maxLockTtlMs) return ttlMillis
-  const message = `must be from 1 to ${leases.maxLockTtlMs}, got ${ttlMillis}`
-  throw new Failure('VALIDATION_FAILED', 'the lease is longer than this server allows', {
-    details: { fields: [{ field: 'ttlMillis', message }] },
-  })
 }
 
 export function renewedGrant({ engine }: Desk, handle: LockHandle, ttlMs: number): Renewed {

@@ -1,16 +1,19 @@
 import type { AddressInfo } from 'node:net'
 import type { LockEngine, LockEvent } from '@dlock/engine'
+import { MAX_TTL_MS } from '@dlock/lock-api'
 import {
   DEFAULT_LOCK_TTL_MS,
   DEFAULT_MAX_LOCK_TTL_MS,
   DEFAULT_SESSION_TTL_MS,
   formatFencingToken,
+  MAX_SESSION_TTL_MS,
+  MIN_SESSION_TTL_MS,
 } from '@dlock/protocol'
 import { type Clock, type Ids, systemClock, systemIds } from '@dlock/system'
 import type { Logger } from 'pino'
 import { Calls } from './calls.ts'
 import { EventStream } from './event-stream.ts'
-import { type Desk, shuttingDown } from './handlers.ts'
+import { type Desk, type Leases, shuttingDown } from './handlers.ts'
 import { createHttpServer, refuseOtherMethods, serveCalls } from './http-server.ts'
 import { type Authenticate, anonymousOperator } from './identity.ts'
 import { lockHandlers } from './lock-handlers.ts'
@@ -33,11 +36,14 @@ export interface LockServerOptions {
   readonly authenticate?: Authenticate
   /** Default: `createLog()`. */
   readonly log?: Logger
-  /** A session's lease when none is asked for; 15 000 ms unless given, 1 000 to 60 000. */
+  /** A session's lease when none is asked for; 15 000 ms unless given, from 1 000 to 60 000. */
   readonly defaultSessionTtlMs?: number
   /** A lock's lease when none is asked for; 30 000 ms unless given. */
   readonly defaultLockTtlMs?: number
-  /** The longest lease of a lock: the engine's `maxTtlMs`, an hour for both unless given. */
+  /**
+   * The longest lease of a lock, and of a session if that is below 60 000: the engine's `maxTtlMs`,
+   * an hour for both unless given; from 1 000 ms.
+   */
   readonly maxLockTtlMs?: number
   /** How long a request's headers may take to arrive; 5 000 ms unless given. */
   readonly headersTimeoutMs?: number
@@ -147,12 +153,23 @@ export function createLockServer(options: LockServerOptions): LockServer {
   }
 }
 
-function leasesOf(options: LockServerOptions): Desk['leases'] {
-  return {
-    defaultSessionTtlMs: options.defaultSessionTtlMs ?? DEFAULT_SESSION_TTL_MS,
-    defaultLockTtlMs: options.defaultLockTtlMs ?? DEFAULT_LOCK_TTL_MS,
-    maxLockTtlMs: options.maxLockTtlMs ?? DEFAULT_MAX_LOCK_TTL_MS,
-  }
+/** @throws RangeError that names the option, its value and its range */
+function leasesOf(options: LockServerOptions): Leases {
+  const {
+    maxLockTtlMs = DEFAULT_MAX_LOCK_TTL_MS,
+    defaultLockTtlMs = DEFAULT_LOCK_TTL_MS,
+    defaultSessionTtlMs = DEFAULT_SESSION_TTL_MS,
+  } = options
+  const maxSessionTtlMs = Math.min(MAX_SESSION_TTL_MS, maxLockTtlMs)
+  checkWhole('maxLockTtlMs', maxLockTtlMs, MIN_SESSION_TTL_MS, MAX_TTL_MS)
+  checkWhole('defaultLockTtlMs', defaultLockTtlMs, 1, maxLockTtlMs)
+  checkWhole('defaultSessionTtlMs', defaultSessionTtlMs, MIN_SESSION_TTL_MS, maxSessionTtlMs)
+  return { maxLockTtlMs, defaultLockTtlMs, defaultSessionTtlMs }
+}
+
+function checkWhole(option: string, value: number, min: number, max: number): void {
+  if (Number.isInteger(value) && value >= min && value <= max) return
+  throw new RangeError(`${option} must be a whole number from ${min} to ${max}, got ${value}`)
 }
 
 /** Open to the network and to everybody is a decision that somebody has to take in so many words. */

@@ -5,12 +5,11 @@ import {
   type Heartbeat,
   type HeartbeatInput,
   MAX_SESSION_TTL_MS,
-  parseFencingToken,
   type Renewal,
   type Renewed,
 } from '@dlock/protocol'
-import { checkOwner, type Desk, type Handlers, note } from './handlers.ts'
-import { lockTtlMs, renewedGrant } from './lock-handlers.ts'
+import { checkOwner, type Desk, type Handlers, lockTtlMs, note, sessionTtlMs } from './handlers.ts'
+import { checkedToken, renewedGrant } from './lock-handlers.ts'
 
 export function sessionHandlers(
   desk: Desk,
@@ -24,7 +23,7 @@ export function sessionHandlers(
         if (input.ownerId !== context.ownerId) {
           throw new Failure('FORBIDDEN', "a session's ownerId is the caller's own name")
         }
-        const ttlMs = input.ttlMillis ?? desk.leases.defaultSessionTtlMs
+        const ttlMs = sessionTtlMs(desk, input.ttlMillis ?? desk.leases.defaultSessionTtlMs)
         const sessionId = await engine.openSession(input.ownerId, ttlMs)
         leases.remember(sessionId, ttlMs)
         note(desk, context, 'session_opened', {})
@@ -36,19 +35,22 @@ export function sessionHandlers(
     heartbeat: {
       role: 'client',
       async answer(context, input) {
-        await checkOwner(desk, context, input.sessionId)
-        const ttlMs = input.ttlMillis ?? leases.of(input.sessionId) ?? MAX_SESSION_TTL_MS
+        const { sessionId, renew = [] } = input
+        const longest = Math.min(MAX_SESSION_TTL_MS, desk.leases.maxLockTtlMs)
+        const ttlMs = sessionTtlMs(desk, input.ttlMillis ?? leases.of(sessionId) ?? longest)
+        const due = renew.map((renewal, index) => checkedRenewal(desk, renewal, index))
+        await checkOwner(desk, context, sessionId)
         // All at once, so that a store which groups concurrent calls makes few statements of them.
         const [isAlive, heldLockCount, ...renewals] = await Promise.all([
-          engine.heartbeat(input.sessionId, ttlMs),
-          unlessUnknown(engine.locksOf(input.sessionId).then((keys) => keys.size)),
-          ...(input.renew ?? []).map((renewal) => renewOne(desk, input.sessionId, renewal)),
+          engine.heartbeat(sessionId, ttlMs),
+          unlessUnknown(engine.locksOf(sessionId).then((keys) => keys.size)),
+          ...due.map((renewal) => renewOne(desk, sessionId, renewal)),
         ])
         if (!isAlive) {
-          leases.forget(input.sessionId)
-          throw await deadSession(desk, input.sessionId)
+          leases.forget(sessionId)
+          throw await deadSession(desk, sessionId)
         }
-        leases.remember(input.sessionId, ttlMs)
+        leases.remember(sessionId, ttlMs)
         return answered(desk, input, ttlMs, heldLockCount, renewals)
       },
     },
@@ -69,14 +71,27 @@ export function sessionHandlers(
 /** `undefined`: nothing is known, and the heartbeat goes on without it. */
 type RenewalOutcome = Renewed | 'lost' | undefined
 
-async function renewOne(
+interface DueRenewal {
+  readonly key: string
+  readonly token: bigint
+  readonly ttlMs: number
+}
+
+/** Before anything is done, so that a heartbeat is refused as a whole or not at all. */
+function checkedRenewal(
+  desk: Desk,
+  { key, fencingToken, ttlMillis }: Renewal,
+  index: number,
+): DueRenewal {
+  const ttlMs = lockTtlMs(desk, ttlMillis, `renew.${index}.ttlMillis`)
+  return { key, token: checkedToken(fencingToken), ttlMs }
+}
+
+function renewOne(
   desk: Desk,
   sessionId: string,
-  { key, fencingToken, ttlMillis }: Renewal,
+  { key, token, ttlMs }: DueRenewal,
 ): Promise<RenewalOutcome> {
-  const token = parseFencingToken(fencingToken)
-  if (token === undefined) throw new TypeError('an unchecked token reached a handler')
-  const ttlMs = lockTtlMs(desk, ttlMillis)
   return unlessUnknown(
     desk.engine
       .renewGrant(sessionId, key, token, ttlMs)

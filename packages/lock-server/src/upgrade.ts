@@ -37,7 +37,14 @@ export class Upgrades {
   }
 
   listenTo(server: Server): void {
+    server.on('connect', (request: IncomingMessage, socket: Duplex) => {
+      this.#refuse(new Failure('METHOD_NOT_ALLOWED', 'this is no proxy'), request, socket)
+    })
     server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      if (!isForWebSocket(request)) {
+        serveWithoutUpgrade(server, request, socket, head)
+        return
+      }
       const onError = (): unknown => socket.destroy()
       socket.on('error', onError)
       this.#admit(request).then(
@@ -68,7 +75,6 @@ export class Upgrades {
   async #admit(request: IncomingMessage): Promise<Awaited<ReturnType<typeof identified>>> {
     const { headers, url } = request
     if (url !== CONNECT_PATH) throw new Failure('NOT_FOUND', `only ${CONNECT_PATH} upgrades`)
-    if (headers.upgrade?.toLowerCase() !== 'websocket') throw upgradeRequired()
     checkOrigin(request)
     const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim())
     if (offered?.includes(CONNECT_SUBPROTOCOL) !== true) {
@@ -92,6 +98,30 @@ export class Upgrades {
     )
     refuseOnSocket(socket, envelope)
   }
+}
+
+function isForWebSocket({ headers }: IncomingMessage): boolean {
+  return headers.upgrade?.toLowerCase() === 'websocket'
+}
+
+/**
+ * An offer of another protocol is to be ignored, and some clients offer HTTP/2 with every first
+ * request (Java's own does). Node hands over all upgrades or none, so the request is given back to
+ * it, without the offer.
+ */
+function serveWithoutUpgrade(
+  server: Server,
+  { method, url, httpVersion, rawHeaders }: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): void {
+  const lines = [`${method} ${url} HTTP/${httpVersion}`]
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [name = '', value = ''] = rawHeaders.slice(index, index + 2)
+    if (!/^(upgrade|connection|http2-settings)$/i.test(name)) lines.push(`${name}: ${value}`)
+  }
+  socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]))
+  server.emit('connection', socket)
 }
 
 export function upgradeRequired(): Failure {

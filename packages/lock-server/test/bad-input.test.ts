@@ -118,6 +118,7 @@ describe('what no call comes of is answered with the envelope all the same', () 
   test.each([
     ['no HTTP at all', 'hello?\r\n\r\n', 400],
     ['a method nobody knows', 'FOO / HTTP/1.1\r\nHost: a\r\n\r\n', 400],
+    ['a proxy wanted', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', 405],
     ['no Host', 'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
     [
       'two lengths',
@@ -132,7 +133,8 @@ describe('what no call comes of is answered with the envelope all the same', () 
     ['a TLS hello', Buffer.from('16030100a5010000a1', 'hex'), 400],
   ])('%s', async (_, bytes, status) => {
     const reply = await sendBytes(await serve(), bytes)
-    expect([reply.status, envelopeIn(reply).code]).toEqual([status, 'VALIDATION_FAILED'])
+    const code = status === 405 ? 'METHOD_NOT_ALLOWED' : 'VALIDATION_FAILED'
+    expect([reply.status, envelopeIn(reply).code]).toEqual([status, code])
   })
 
   test('headers that never end are refused in time', async () => {
@@ -146,6 +148,63 @@ describe('what no call comes of is answered with the envelope all the same', () 
     const head = 'POST /v1/sessions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
     const reply = await sendBytes(served, `${head}Content-Length: 100\r\n\r\n{"owner`)
     expect([reply.status, envelopeIn(reply).code]).toEqual([408, 'REQUEST_TIMEOUT'])
+  })
+})
+
+describe('an offer to speak another protocol is ignored, as HTTP asks', () => {
+  const offer =
+    'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n'
+
+  test('and the request answered, again and again on one connection', async () => {
+    const request = `GET /livez HTTP/1.1\r\nHost: a\r\n${offer}\r\n`
+    const last = 'GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+    const { port } = await serve()
+    const socket = createConnection({ host: '127.0.0.1', port })
+    const received: string[] = []
+    socket.on('data', (chunk) => received.push(chunk.toString()))
+    const closed = new Promise((resolve) => socket.on('close', resolve))
+    const answers = (): number => received.join('').split('HTTP/1.1 200').length - 1
+    for (const turn of [1, 2, 3]) {
+      socket.write(request)
+      await expect.poll(answers).toBe(turn)
+    }
+    socket.write(last)
+    await closed
+    expect(answers()).toBe(4)
+  })
+
+  test('its body is read, whenever it comes', async () => {
+    const { port } = await serve()
+    const body = '{"ownerId":"worker"}'
+    const head = `POST /v1/sessions HTTP/1.1\r\nHost: a\r\n${offer}X-Owner-Id: worker\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
+    for (const split of [head.length, head.length + 7]) {
+      const socket = createConnection({ host: '127.0.0.1', port })
+      const answer = new Promise<string>((resolve) =>
+        socket.once('data', (c) => resolve(c.toString())),
+      )
+      socket.write((head + body).slice(0, split))
+      await new Promise(setImmediate)
+      socket.write((head + body).slice(split))
+      expect(await answer).toMatch(/^HTTP\/1\.1 201 /)
+      socket.destroy()
+    }
+  })
+
+  test('and a wait of it ends when its caller leaves', async () => {
+    const served = await serve()
+    const [holder, waiter] = [
+      await served.engine.openSession('worker', 60_000),
+      await served.engine.openSession('worker', 60_000),
+    ]
+    await served.engine.forSession(holder).tryAcquire('k', 'worker', 60_000)
+    const body = JSON.stringify({ sessionId: waiter, waitMillis: 30_000 })
+    const socket = createConnection({ host: '127.0.0.1', port: served.port })
+    socket.write(
+      `POST /v1/locks/k/acquire HTTP/1.1\r\nHost: a\r\n${offer}X-Owner-Id: worker\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    await expect.poll(() => served.engine.gauges().waiters).toBe(1)
+    socket.destroy()
+    await expect.poll(() => served.engine.gauges().waiters).toBe(0)
   })
 })
 

@@ -48,6 +48,26 @@ describe.each(Object.entries(callers))('over %s', (_, callerFor) => {
     expect((await caller.call('heartbeat', { sessionId })).ttlMillis).toBe(50_000)
   })
 
+  test('L2 with one lease too long is refused as a whole, and nothing is prolonged', async () => {
+    const served = await serve()
+    const caller = await callerFor(served)
+    const { sessionId } = await caller.call('openSession', { ownerId: 'worker', ttlMillis: 2_000 })
+    const { fencingToken } = await caller.call('acquire', { key: 'k', sessionId })
+    const renew = [
+      { key: 'k', fencingToken },
+      { key: 'l', fencingToken, ttlMillis: 3_600_001 },
+    ]
+    expect(
+      await caller.refusal('heartbeat', { sessionId, ttlMillis: 60_000, renew }),
+    ).toMatchObject({
+      code: 'VALIDATION_FAILED',
+      details: { fields: [{ field: 'renew.1.ttlMillis' }] },
+    })
+    const state = await served.engine.describeSession(sessionId)
+    expect(state).toMatchObject({ state: 'live' })
+    expect(state.state === 'live' && state.remainingMs).toBeLessThanOrEqual(2_000)
+  })
+
   test('L3 closes the session and every lock on it, and may be repeated', async () => {
     const caller = await callerFor(await serve())
     const sessionId = await openSession(caller)

@@ -46,7 +46,7 @@ test('a port that is taken is an error that names it', async () => {
 })
 
 test('leases that nobody asks for are the configured ones', async () => {
-  const options = { defaultLockTtlMs: 5_000, defaultSessionTtlMs: 7_000, maxLockTtlMs: 6_000 }
+  const options = { defaultLockTtlMs: 5_000, defaultSessionTtlMs: 7_000, maxLockTtlMs: 8_000 }
   const { url } = await newServer(options).listen({ port: 0 })
   const headers = { 'X-Owner-Id': 'w', 'Content-Type': 'application/json' }
   const post = async (path: string, body: object): Promise<Record<string, unknown>> => {
@@ -57,9 +57,48 @@ test('leases that nobody asks for are the configured ones', async () => {
   expect(session['ttlMillis']).toBe(7_000)
   const { sessionId } = session
   expect((await post('/v1/locks/k/acquire', { sessionId }))['ttlMillis']).toBe(5_000)
-  const refused = await post('/v1/locks/k/acquire', { sessionId, ttlMillis: 6_001 })
+  const refused = await post('/v1/locks/k/acquire', { sessionId, ttlMillis: 8_001 })
   expect(refused).toMatchObject({
     code: 'VALIDATION_FAILED',
-    details: { fields: [{ field: 'ttlMillis', message: 'must be from 1 to 6000, got 6001' }] },
+    details: { fields: [{ field: 'ttlMillis', message: 'must be from 1 to 8000, got 8001' }] },
   })
+})
+
+test.each([
+  [
+    { defaultSessionTtlMs: 999 },
+    'defaultSessionTtlMs must be a whole number from 1000 to 60000, got 999',
+  ],
+  [
+    { defaultSessionTtlMs: 60_001 },
+    'defaultSessionTtlMs must be a whole number from 1000 to 60000, got 60001',
+  ],
+  [{ maxLockTtlMs: 10_000 }, 'defaultLockTtlMs must be a whole number from 1 to 10000, got 30000'],
+  [
+    { maxLockTtlMs: 10_000, defaultLockTtlMs: 5_000 },
+    'defaultSessionTtlMs must be a whole number from 1000 to 10000, got 15000',
+  ],
+  [
+    { maxLockTtlMs: Number.NaN },
+    'maxLockTtlMs must be a whole number from 1000 to 31536000000, got NaN',
+  ],
+  [{ defaultLockTtlMs: 1.5 }, 'defaultLockTtlMs must be a whole number from 1 to 3600000, got 1.5'],
+])('leases that cannot be are refused at once: %j', (options, message) => {
+  expect(() => newServer(options)).toThrow(new RangeError(message))
+})
+
+test('no session outlives the longest lease', async () => {
+  const leases = { maxLockTtlMs: 10_000, defaultLockTtlMs: 5_000, defaultSessionTtlMs: 5_000 }
+  const { url } = await newServer(leases).listen({ port: 0 })
+  const headers = { 'X-Owner-Id': 'w', 'Content-Type': 'application/json' }
+  const body = JSON.stringify({ ownerId: 'w', ttlMillis: 10_001 })
+  const refused = await fetch(`${url}/v1/sessions`, { method: 'POST', headers, body })
+  expect([refused.status, await refused.json()]).toMatchObject([
+    400,
+    {
+      details: {
+        fields: [{ field: 'ttlMillis', message: 'must be from 1000 to 10000, got 10001' }],
+      },
+    },
+  ])
 })
