@@ -37,7 +37,8 @@ export class TokenGuard {
   readonly #tokens: TokenCapability | undefined
   readonly #onRegression: (regression: TokenRegression) => void
   #forgotten: TokenMark = { token: 0n, sessionId: undefined }
-  #highest = { key: '', token: 0n }
+  #highest = 0n
+  #highestKey = ''
   #stopped: NotLeaderError | undefined
 
   constructor(
@@ -82,16 +83,20 @@ export class TokenGuard {
 
   /** @throws NotLeaderError when the store names a token below one that it has issued */
   async checkCounter(): Promise<void> {
-    const { key, token } = this.#highest
-    if (this.#tokens === undefined || token === 0n) return
+    // Read before the store is asked: what is handed out meanwhile is not in its answer.
+    const [key, highestSeen] = [this.#highestKey, this.#highest]
+    if (this.#tokens === undefined || highestSeen === 0n) return
     const counter = await this.#tokens.highestToken()
-    if (counter < token) throw this.#stop({ key, fencingToken: counter, highestSeen: token })
+    if (counter < highestSeen) throw this.#stop({ key, fencingToken: counter, highestSeen })
   }
 
   /** @returns false: a later grant of the key has been handed out already */
   remember(handle: LockHandle): boolean {
     const { key, fencingToken, sessionId } = handle
-    if (fencingToken > this.#highest.token) this.#highest = { key, token: fencingToken }
+    if (fencingToken > this.#highest) {
+      this.#highest = fencingToken
+      this.#highestKey = key
+    }
     const known = this.#marks.get(key)
     if (known !== undefined && known.token > fencingToken) return false
     // Taken out first, so that the map is in the order of the last grants.

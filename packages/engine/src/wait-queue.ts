@@ -52,7 +52,7 @@ export class WaitQueue {
   #driving: Promise<void> | undefined
   #claimEnded: (() => void) | undefined
   /** Timed out before the store's first word: that word is on its way, and is theirs as well. */
-  readonly #undecided = new Set<Waiter>()
+  readonly #undecided: Waiter[] = []
   /** The shortest lease handed on while the loop was asking for the end of an earlier one. */
   #handedOnMs = Number.POSITIVE_INFINITY
 
@@ -255,14 +255,13 @@ export class WaitQueue {
     if (waiter.claimed) return
     // Its last attempt may have been recorded: it asks once more before it goes.
     if (waiter.unsettled) void this.#ask(waiter)
-    else if (waiter.ending === 'timed-out' && this.#outlook.isBlank) this.#undecided.add(waiter)
+    else if (waiter.ending === 'timed-out' && this.#outlook.isBlank) this.#undecided.push(waiter)
     else this.#settle(waiter)
   }
 
   /** The store's first word, whatever it was, is there. */
   #decided(): void {
-    for (const waiter of this.#undecided) this.#settle(waiter)
-    this.#undecided.clear()
+    for (const waiter of this.#undecided.splice(0)) this.#settle(waiter)
   }
 
   #settle(waiter: Waiter): void {
