@@ -11,6 +11,7 @@ const CHECKS = [
   ['types', 'node_modules/typescript/bin/tsc', '-b'],
   ['lint', 'node_modules/oxlint/bin/oxlint', '--deny-warnings'],
   ['format', 'node_modules/@biomejs/biome/bin/biome', 'ci', '.'],
+  ['dead code', 'tools/packaging/node_modules/knip/bin/knip.js', '--no-config-hints'],
 ]
 
 // oxlint looks for its type-aware half in node_modules/.bin only, unless told.
