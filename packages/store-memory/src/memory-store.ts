@@ -20,6 +20,7 @@ import { transfer } from './transfer.ts'
 import { tryInsert } from './try-insert.ts'
 import { subscribe, want } from './waiting.ts'
 
+/** What the store is given instead of finding it. */
 export interface MemoryStoreOptions {
   /** Leases run by its monotonic clock. Default: this process's. */
   readonly clock?: Clock

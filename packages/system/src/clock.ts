@@ -14,6 +14,7 @@ export interface Clock {
   setTimer(delayMs: number, fire: () => void, options?: { readonly keepAlive?: boolean }): Timer
 }
 
+/** A timer that was set. */
 export interface Timer {
   /** Idempotent. After it, `fire` is not called. */
   cancel(): void

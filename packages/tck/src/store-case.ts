@@ -4,6 +4,7 @@ import type { Clock } from '@dlock/system'
 /** What is tested: the two contracts, and whatever capabilities the store declares. */
 export type TestedStore = LockStore & SessionRegistry & Partial<CapableStore>
 
+/** `'waiting'`, `'transfer'`, … */
 export type CapabilityName = keyof StoreCapabilities
 
 /** How the kit gets at a kind of store. The kit knows nothing else about it. */

@@ -11,5 +11,6 @@ export {
   type Direction,
   ScriptedService,
   type ServiceCall,
+  type ServiceCalls,
 } from './scripted-service.ts'
 export { seededIds, seededRandom } from './seeded-chance.ts'

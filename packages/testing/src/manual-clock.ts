@@ -6,6 +6,7 @@ interface PendingTimer {
   readonly fire: () => void
 }
 
+/** Where time begins. */
 export interface ManualClockOptions {
   /** What the wall clock shows first. Default 2026-01-01T00:00:00Z. */
   readonly wallTime?: Date

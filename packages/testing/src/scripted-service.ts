@@ -1,14 +1,16 @@
 import type { LockService, SessionRegistry, SessionScope } from '@dlock/lock-api'
 
-type Calls = SessionRegistry & LockService
+/** Everything that a service can be asked. */
+export type ServiceCalls = SessionRegistry & LockService
 
-export type CallName = keyof Calls
+/** `'acquire'`, `'heartbeat'`, … */
+export type CallName = keyof ServiceCalls
 
 /** A call that arrived at a scripted service. */
 export type ServiceCall<Name extends CallName = CallName> = {
   readonly [Each in Name]: {
     readonly name: Each
-    readonly args: Parameters<Calls[Each]>
+    readonly args: Parameters<ServiceCalls[Each]>
     /** Whose call it is; `undefined` for the calls of the session registry. */
     readonly sessionId: string | undefined
   }
@@ -20,9 +22,9 @@ export type ServiceCall<Name extends CallName = CallName> = {
  * throws has lost the answer.
  */
 export type Direction<Name extends CallName> = (
-  proceed: () => ReturnType<Calls[Name]>,
+  proceed: () => ReturnType<ServiceCalls[Name]>,
   call: ServiceCall<Name>,
-) => ReturnType<Calls[Name]>
+) => ReturnType<ServiceCalls[Name]>
 
 /**
  * A service whose calls follow a script: any of them may be refused, fail, answer late, or never.
@@ -71,19 +73,19 @@ export class ScriptedService implements SessionRegistry, SessionScope {
     }
   }
 
-  openSession(...args: Parameters<Calls['openSession']>): Promise<string> {
+  openSession(...args: Parameters<ServiceCalls['openSession']>): Promise<string> {
     return this.#call('openSession', args, undefined, () => this.#behind.openSession(...args))
   }
 
-  heartbeat(...args: Parameters<Calls['heartbeat']>): Promise<boolean> {
+  heartbeat(...args: Parameters<ServiceCalls['heartbeat']>): Promise<boolean> {
     return this.#call('heartbeat', args, undefined, () => this.#behind.heartbeat(...args))
   }
 
-  closeSession(...args: Parameters<Calls['closeSession']>): Promise<number> {
+  closeSession(...args: Parameters<ServiceCalls['closeSession']>): Promise<number> {
     return this.#call('closeSession', args, undefined, () => this.#behind.closeSession(...args))
   }
 
-  locksOf(...args: Parameters<Calls['locksOf']>): Promise<ReadonlySet<string>> {
+  locksOf(...args: Parameters<ServiceCalls['locksOf']>): Promise<ReadonlySet<string>> {
     return this.#call('locksOf', args, undefined, () => this.#behind.locksOf(...args))
   }
 
@@ -103,10 +105,10 @@ export class ScriptedService implements SessionRegistry, SessionScope {
 
   #call<Name extends CallName>(
     name: Name,
-    args: Parameters<Calls[Name]>,
+    args: Parameters<ServiceCalls[Name]>,
     sessionId: string | undefined,
-    proceed: () => ReturnType<Calls[Name]>,
-  ): ReturnType<Calls[Name]> {
+    proceed: () => ReturnType<ServiceCalls[Name]>,
+  ): ReturnType<ServiceCalls[Name]> {
     const call = { name, args, sessionId } as unknown as ServiceCall<Name> & ServiceCall
     this.calls.push(call)
     for (const arrived of this.#awaited) arrived()
