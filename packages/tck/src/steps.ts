@@ -64,6 +64,13 @@ export async function acquireAfresh(store: TestedStore, key: string): Promise<Lo
   return acquire(store, key, await openSession(store))
 }
 
+/** Tokens that are not the grant's. Another key's may well be the same: tokens order one key's. */
+export function otherTokens(grant: LockHandle, ofOtherKey: LockHandle): readonly bigint[] {
+  return [grant.fencingToken + 1n, ofOtherKey.fencingToken].filter(
+    (token) => token !== grant.fencingToken,
+  )
+}
+
 /** The grant lives: nobody else gets the key, and its holder can prolong it with its token. */
 export async function assertLives(store: TestedStore, grant: LockHandle): Promise<void> {
   const other = await openSession(store, 'somebody-else')

@@ -8,6 +8,7 @@ import {
   LONG_MS,
   letEnd,
   openSession,
+  otherTokens,
   SHORT_MS,
   whileItRuns,
 } from '../steps.ts'
@@ -121,7 +122,7 @@ export const grantCases: readonly StoreCase[] = [
     async run({ store }) {
       const grant = await acquireAfresh(store, 'job')
       const other = await acquireAfresh(store, 'job2')
-      for (const token of [grant.fencingToken + 1n, other.fencingToken]) {
+      for (const token of otherTokens(grant, other)) {
         assert.equal(await store.extend('job', token, LONG_MS), undefined)
       }
       assert.equal(await store.extend('nobody-had-it', grant.fencingToken, LONG_MS), undefined)
@@ -145,7 +146,7 @@ export const grantCases: readonly StoreCase[] = [
     async run({ store }) {
       const grant = await acquireAfresh(store, 'job')
       const other = await acquireAfresh(store, 'job2')
-      for (const token of [grant.fencingToken + 1n, other.fencingToken]) {
+      for (const token of otherTokens(grant, other)) {
         assert.equal(await store.deleteIfOwner('job', token), false)
       }
       assert.equal(await store.deleteIfOwner('nobody-had-it', grant.fencingToken), false)

@@ -13,6 +13,7 @@ import {
   listen,
   need,
   openSession,
+  otherTokens,
   SHORT_MS,
 } from '../steps.ts'
 import type { StoreCase, TestedStore } from '../store-case.ts'
@@ -59,7 +60,7 @@ export const transferCases: readonly StoreCase[] = [
       const grant = await acquireAfresh(store, 'job')
       const other = await acquireAfresh(store, 'job2')
       const next = await nextHolder(store)
-      for (const token of [grant.fencingToken + 1n, other.fencingToken]) {
+      for (const token of otherTokens(grant, other)) {
         assert.deepEqual(await transferOf(store)('job', token, next), NOTHING)
       }
       assert.deepEqual(await store.locksOf(next.sessionId), new Set())
