@@ -7,6 +7,7 @@ import {
   type PayoutState,
   paymentOperations as payments,
 } from '@dlock/messages'
+import type { ErrorEnvelope } from '@dlock/protocol'
 import type { Clock, Ids, Random, Timer } from '@dlock/system'
 import type { Logger } from 'pino'
 import type { ExecutorMetrics, Hop } from './executor-metrics.ts'
@@ -103,6 +104,7 @@ export class Executor {
       return 'later'
     })
     const seconds = Number(this.#nanos() - startedAt) / 1e9
+    if (end === 'later') log.info({ event: 'payout_put_off', ...who })
     if (isCounted(end)) {
       metrics.executed(end, seconds)
       log.info({ event: 'payout_executed', ...who, outcome: end, seconds })
@@ -128,7 +130,10 @@ export class Executor {
         ? (needMs: number) => session.checkStillHeld(lock, { needMs })
         : () => undefined
       const timed = <T>(hop: Hop, work: () => Promise<T>): Promise<T> => this.#timed(hop, work)
-      const parts = { ...settings, ids, traceparent, checkStillHeld, timed, reached }
+      const onRefused = ({ code, details }: ErrorEnvelope): void => {
+        log.warn({ event: 'refused', ownerId: settings.ownerId, token, traceId, code, details })
+      }
+      const parts = { ...settings, ids, traceparent, checkStillHeld, timed, onRefused, reached }
       return await new Section(parts, lock, payout).run()
     } finally {
       await this.#timed('release', () => session.release(lock)).catch((error: unknown) => {

@@ -20,10 +20,11 @@ export const holdPoint: kinds.Kind<HoldPoint> = {
 export function holdAt(point: HoldPoint, log: Logger): SectionHold {
   return async (step) => {
     if (step !== point) return
-    log.warn({ event: 'experiment_holding', step })
-    await new Promise<void>((resolve) => {
+    const goOn = new Promise<void>((resolve) => {
       process.once('SIGUSR2', () => resolve())
     })
+    log.warn({ event: 'experiment_holding', step })
+    await goOn
     log.warn({ event: 'experiment_going_on', step })
   }
 }

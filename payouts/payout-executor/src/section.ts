@@ -8,7 +8,7 @@ import {
   type RailOutcome,
   railOperations as rail,
 } from '@dlock/messages'
-import type { ErrorCode } from '@dlock/protocol'
+import type { ErrorCode, ErrorEnvelope } from '@dlock/protocol'
 import type { Ids } from '@dlock/system'
 import type { Hop } from './executor-metrics.ts'
 
@@ -43,6 +43,8 @@ export interface SectionParts {
    */
   readonly checkStillHeld: (needMs: number) => void
   readonly timed: <T>(hop: Hop, work: () => Promise<T>) => Promise<T>
+  /** A guard or the rail said no; for the log. */
+  readonly onRefused: (envelope: ErrorEnvelope) => void
   /** After a step that was done; for experiments, which stop or kill the process there. */
   readonly reached: (step: Step) => Promise<void>
 }
@@ -132,6 +134,7 @@ export class Section {
         answered.kind === 'no-answer' && answered.refusedConnection ? 'NOT_PRESENTED' : 'AMBIGUOUS'
       return this.#record(submissionId, outcome)
     }
+    this.#parts.onRefused(answered.envelope)
     const { code } = answered.envelope
     if (code === 'FENCED_OUT') return 'fenced'
     if (code === 'DUPLICATE_SUBMISSION') return this.#recordFromProxy(submissionId)
@@ -209,7 +212,7 @@ export class Section {
   }
 
   /** A protected write at guard 1: no retry on any 409, one on 503 or a refused connection. */
-  #write<Input extends object>(
+  async #write<Input extends object>(
     hop: Hop,
     operation: Parameters<typeof call<Input & Signed, Payout>>[1],
     input: Input,
@@ -218,7 +221,9 @@ export class Section {
     checkStillHeld(stepTimeoutMs)
     const signed: Input & Signed = { ...this.#signed(), ...input }
     const options = { timeoutMs: stepTimeoutMs, traceparent, retries: 1 }
-    return timed(hop, () => call(paymentUrl, operation, signed, options))
+    const answered = await timed(hop, () => call(paymentUrl, operation, signed, options))
+    if (answered.kind === 'refused') this.#parts.onRefused(answered.envelope)
+    return answered
   }
 
   #signed(): Signed {

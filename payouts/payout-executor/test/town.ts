@@ -202,9 +202,6 @@ export class Town implements AsyncDisposable {
     for (;;) {
       const payout = await this.ask(payments.getPayout, { payoutId })
       if (states.includes(payout.state)) return payout
-      await new Promise((resolve) => {
-        setTimeout(resolve, 10)
-      })
     }
   }
 }
