@@ -2,6 +2,7 @@ import {
   type AbortSignalLike,
   ContentionError,
   type LockHandle,
+  RetryableLockError,
   type SessionRegistry,
   TerminalLockError,
 } from '@dlock/lock-api'
@@ -117,8 +118,14 @@ export class Acquire {
     const grant = grants.of(key)
     const isOwn = grant?.sessionId === sessionId
     if (isOwn && grant.endsAtNanos > clock.monotonicNanos()) return true
-    const mayHoldUnseen = isOwn || sessions.isAdopted(sessionId)
-    return mayHoldUnseen && (await registry.locksOf(sessionId)).has(key)
+    if (!isOwn && !sessions.isAdopted(sessionId)) return false
+    try {
+      return (await registry.locksOf(sessionId)).has(key)
+    } catch (error) {
+      // Then it waits like any other, and is asked for again and again.
+      if (error instanceof RetryableLockError) return false
+      throw error
+    }
   }
 
   #checkOpen(signal: AbortSignalLike | undefined): void {

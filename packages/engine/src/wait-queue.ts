@@ -111,7 +111,8 @@ export class WaitQueue {
    */
   async askAgain(sessionId: string): Promise<void> {
     for (const waiter of this.#waiters) {
-      if (waiter.request.sessionId === sessionId && !waiter.claimed) await this.#ask(waiter)
+      const waits = !waiter.claimed && waiter.ending === undefined
+      if (waits && waiter.request.sessionId === sessionId) await this.#ask(waiter)
     }
   }
 
@@ -229,11 +230,12 @@ export class WaitQueue {
   /** No decision, or one against this waiter alone. */
   #failed(waiter: Waiter, error: unknown): void {
     if (error instanceof RetryableLockError) {
-      waiter.unsettled = waiter.ending === undefined
+      // Out of time while it was being asked for: that was its last round trip.
+      waiter.unsettled = waiter.ending !== 'timed-out' && !waiter.isParting
       this.#outlook.failed(error)
       this.#decided()
     } else {
-      waiter.ending = { error }
+      if (waiter.ending === undefined || waiter.ending === 'timed-out') waiter.ending = { error }
       this.#outlook.mayBeFree()
     }
     this.#stay(waiter)
@@ -243,7 +245,7 @@ export class WaitQueue {
   #stay(waiter: Waiter): void {
     waiter.claimed = false
     this.#claimEnded?.()
-    if (waiter.ending !== undefined) this.#settle(waiter)
+    if (waiter.ending !== undefined) this.#leave(waiter)
     else this.#arm(waiter)
   }
 
@@ -253,15 +255,21 @@ export class WaitQueue {
 
   #leave(waiter: Waiter): void {
     if (waiter.claimed) return
-    // Its last attempt may have been recorded: it asks once more before it goes.
-    if (waiter.unsettled) void this.#ask(waiter)
-    else if (waiter.ending === 'timed-out' && this.#outlook.isBlank) this.#undecided.push(waiter)
-    else this.#settle(waiter)
+    if (waiter.unsettled) {
+      // Its last attempt may have been recorded: it asks once more before it goes.
+      waiter.isParting = true
+      void this.#ask(waiter)
+    } else if (waiter.ending === 'timed-out' && this.#outlook.isBlank) {
+      this.#undecided.push(waiter)
+    } else this.#settle(waiter)
   }
 
   /** The store's first word, whatever it was, is there. */
   #decided(): void {
-    for (const waiter of this.#undecided.splice(0)) this.#settle(waiter)
+    for (const waiter of this.#undecided.splice(0)) {
+      // One may have become the head, and be the one that is being asked for.
+      if (!waiter.claimed) this.#settle(waiter)
+    }
   }
 
   #settle(waiter: Waiter): void {

@@ -38,6 +38,8 @@ export class Waiter {
   claimed = false
   /** Its last attempt ended without a decision: a grant of its session may be recorded. */
   unsettled = false
+  /** It is leaving, and the store is asked for the last time. */
+  isParting = false
   ending: Ending | undefined
   readonly #signal: AbortSignalLike | undefined
   #resolve!: (outcome: LockHandle | undefined) => void

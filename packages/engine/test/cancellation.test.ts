@@ -71,6 +71,55 @@ test('aborted after an attempt whose answer was lost: what it left is found and 
   expect(await stage.memory.read('job')).toBeUndefined()
 })
 
+test('aborted while the answer is being lost: so it is', async () => {
+  const stage = await Stage.started()
+  const [worker] = await stage.workers('worker')
+  const gate = new Gate()
+  stage.store.next('tryInsert', async (proceed) => {
+    await gate.after(proceed)
+    return unreachable(proceed)
+  })
+  const abort = new AbortController()
+  const seen = watch(worker.take('job', 5_000, abort.signal))
+  await gate.reached
+  abort.abort(new Error('enough'))
+  gate.open()
+  await stage.settle()
+  expect(seen).toMatchObject({ state: 'rejected', error: new Error('enough') })
+  expect(await stage.memory.read('job')).toBeUndefined()
+  expect(stage.store.count('tryInsert')).toBe(2)
+})
+
+test('out of time while the answer is being lost: no further round trip, and no decision', async () => {
+  const stage = await Stage.started()
+  const [worker] = await stage.workers('worker')
+  const gate = new Gate()
+  stage.store.next('tryInsert', async (proceed) => {
+    await gate.after(proceed)
+    return unreachable(proceed)
+  })
+  const seen = watch(worker.take('job', 500))
+  await gate.reached
+  await stage.clock.advance(800)
+  gate.open()
+  await stage.settle()
+  expect(seen.error).toBeInstanceOf(ContentionError)
+  expect(stage.store.count('tryInsert')).toBe(1)
+})
+
+test('the reason of an abort stands, even when the session turns out to be dead', async () => {
+  const stage = await Stage.started()
+  const [worker] = await stage.workers('worker')
+  stage.store.next('tryInsert', unreachable)
+  const abort = new AbortController()
+  const seen = watch(worker.take('job', 5_000, abort.signal))
+  await stage.settle()
+  stage.memory.loseSession(worker.sessionId)
+  abort.abort(new Error('enough'))
+  await stage.settle()
+  expect(seen).toMatchObject({ state: 'rejected', error: new Error('enough') })
+})
+
 test('aborted after lost answers, with the store still away: the call rejects all the same', async () => {
   const stage = await Stage.started()
   const [worker] = await stage.workers('worker')

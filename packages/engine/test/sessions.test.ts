@@ -82,6 +82,22 @@ test('decision 3: so it does when its grant was made by another process', async 
   expect(granted(await moved.take('job', 5_000)).fencingToken).toBe(lock.fencingToken)
 })
 
+test('a store that cannot say what a session holds just now is no reason to fail', async () => {
+  const there = await Stage.started()
+  const here = await Stage.started({ clock: there.clock, memory: there.memory })
+  const [worker] = await there.workers('worker')
+  const [other] = await here.workers('other')
+  const lock = granted(await other.take('job'))
+  watch(other.take('job', 1))
+  watch((await here.worker('third')).take('job', 9_000))
+  await here.settle()
+  here.store.next('locksOf', unreachable)
+  const moved = watch(here.workerOf('worker', worker.sessionId).take('job', 9_000))
+  await here.settle()
+  expect(moved.state).toBe('pending')
+  await other.locks.release(lock)
+})
+
 test('decision 3: two calls of one session in the queue both get the grant that one is handed', async () => {
   const stage = await Stage.started()
   const [holder, other, worker] = await stage.workers('holder', 'other', 'worker')

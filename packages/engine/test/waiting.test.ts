@@ -1,4 +1,4 @@
-import { ContentionError } from '@dlock/lock-api'
+import { ContentionError, SessionDeadError } from '@dlock/lock-api'
 import { expect, test } from 'vitest'
 import { granted, Stage, watch } from './stage.ts'
 import { Gate, unreachable } from './staged-store.ts'
@@ -65,6 +65,22 @@ test('a wait that ends before the store’s first word gets that word', async ()
   failing.open()
   await stage.settle()
   expect(error.error).toBeInstanceOf(ContentionError)
+})
+
+test('a wait that ended before any word, and became the head, gets what is asked for it', async () => {
+  const stage = await Stage.started()
+  const [dead, brief] = await stage.workers('dead', 'brief')
+  const gate = new Gate()
+  stage.store.next('tryInsert', gate.before)
+  const first = watch(dead.take('job', 5_000))
+  const second = watch(brief.take('job', 1))
+  await stage.clock.advance(50)
+  stage.memory.loseSession(dead.sessionId)
+  gate.open()
+  await stage.settle()
+  expect(first.error).toBeInstanceOf(SessionDeadError)
+  const lock = granted(second.value)
+  expect(await stage.memory.read('job')).toMatchObject({ fencingToken: lock.fencingToken })
 })
 
 test('only the head of a queue talks to the store, and does not ask for what it knows is held', async () => {
