@@ -131,7 +131,6 @@ function readFlags(args: readonly string[], mistakes: string[]): Flags {
 /** What is right by itself and wrong beside something else. */
 function checkTogether(configuration: Configuration, mistakes: string[]): void {
   const { defaultTtlMs, maxTtlMs, listenHost, insecure } = configuration
-  const { databaseUrl, databaseListenUrl, databaseFolder } = configuration
   if (defaultTtlMs > maxTtlMs) {
     mistakes.push(
       `lock.default.ttl, ${formatDuration(defaultTtlMs)}, must not be above lock.max.ttl, ${formatDuration(maxTtlMs)}`,
@@ -142,11 +141,46 @@ function checkTogether(configuration: Configuration, mistakes: string[]): void {
       `lock.listen.host, ${listenHost}, is not loopback, and there is no authentication yet: whoever reaches it could take and revoke every lock. Say --insecure if that is meant`,
     )
   }
+  if (configuration.backend === 'pg') checkPg(configuration, mistakes)
+  else checkEtcd(configuration, mistakes)
+}
+
+function checkPg(configuration: Configuration, mistakes: string[]): void {
+  const { databaseUrl, databaseListenUrl, databaseFolder } = configuration
   if (databaseUrl === undefined && databaseListenUrl !== undefined) {
     mistakes.push('lockdb.listen.url needs lockdb.url: the embedded PostgreSQL has no pooler')
   }
   if (databaseUrl !== undefined && databaseFolder !== undefined) {
     mistakes.push('lockdb.folder is for the embedded PostgreSQL, which lockdb.url replaces')
+  }
+  refuseOthers('etcd.', 'etcd', configuration, mistakes)
+}
+
+function checkEtcd(configuration: Configuration, mistakes: string[]): void {
+  const { etcdUser, etcdPassword, etcdCa, etcdCert, etcdKey, etcdServerName } = configuration
+  if ((etcdUser === undefined) !== (etcdPassword === undefined)) {
+    mistakes.push('etcd.user and etcd.password come together')
+  }
+  if ((etcdCert === undefined) !== (etcdKey === undefined)) {
+    mistakes.push('etcd.tls.cert and etcd.tls.key come together')
+  }
+  if (etcdCa === undefined && (etcdCert ?? etcdServerName) !== undefined) {
+    mistakes.push('etcd.tls.ca is needed with the other settings of TLS')
+  }
+  refuseOthers('lockdb.', 'pg', configuration, mistakes)
+}
+
+/** Whoever sets up another store than the one that is used may believe that it is used. */
+function refuseOthers(
+  prefix: string,
+  backend: Configuration['backend'],
+  configuration: Configuration,
+  mistakes: string[],
+): void {
+  for (const [name, { key }] of Object.entries(settings)) {
+    if (!key.startsWith(prefix) || configuration[name as keyof Configuration] === undefined)
+      continue
+    mistakes.push(`${key} is for lock.backend ${backend}, not ${configuration.backend}`)
   }
 }
 

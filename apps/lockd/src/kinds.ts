@@ -64,6 +64,23 @@ export const postgresUrl: Kind<string> = {
   secret: true,
 }
 
+export const password: Kind<string> = {
+  allowed: 'a text that is not empty',
+  parse: (value) => (value === '' ? undefined : value),
+  format: () => '…',
+  secret: true,
+}
+
+/** Members of one cluster. */
+export const endpoints: Kind<readonly string[]> = {
+  allowed: 'a list like 10.0.0.1:2379,10.0.0.2:2379, without a scheme',
+  parse(value) {
+    const members = value.split(',').map((member) => member.trim())
+    return members.every((member) => /^[^\s/,]+:\d{1,5}$/.test(member)) ? members : undefined
+  },
+  format: (members) => members.join(','),
+}
+
 function protocolOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).protocol : undefined
 }

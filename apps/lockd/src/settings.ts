@@ -1,9 +1,19 @@
 import { MAX_TTL_MS } from '@dlock/lock-api'
-import { duration, fraction, type Kind, oneOf, postgresUrl, text, wholeNumber } from './kinds.ts'
+import {
+  duration,
+  endpoints,
+  fraction,
+  type Kind,
+  oneOf,
+  password,
+  postgresUrl,
+  text,
+  wholeNumber,
+} from './kinds.ts'
 
 /** Everything that can be set about lockd. */
 export interface Configuration {
-  readonly backend: 'pg'
+  readonly backend: 'pg' | 'etcd'
   readonly listenHost: string
   readonly listenPort: number
   /** Said aloud with the flag `--insecure`, and in no other way. */
@@ -20,6 +30,19 @@ export interface Configuration {
   readonly databaseListenUrl: string | undefined
   /** Where the embedded PostgreSQL keeps its cluster. `undefined`: lockd chooses. */
   readonly databaseFolder: string | undefined
+  /** `undefined`: the one on this machine. */
+  readonly etcdEndpoints: readonly string[] | undefined
+  readonly etcdNamespace: string | undefined
+  readonly etcdUser: string | undefined
+  readonly etcdPassword: string | undefined
+  /** Paths of files in PEM; without the authority's certificate, no TLS. */
+  readonly etcdCa: string | undefined
+  readonly etcdCert: string | undefined
+  readonly etcdKey: string | undefined
+  /** The name that the members' certificates carry, when it is not the endpoint's. */
+  readonly etcdServerName: string | undefined
+  /** The only cluster to talk to, in hexadecimal. `undefined`: whichever answers. */
+  readonly etcdClusterId: string | undefined
 }
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'fatal'
@@ -42,7 +65,7 @@ export type Settings = {
 export const settings: Settings = {
   backend: {
     key: 'lock.backend',
-    kind: { ...oneOf(['pg']), allowed: 'pg (etcd comes with a later release)' },
+    kind: oneOf(['pg', 'etcd']),
     default: 'pg',
     help: 'The store that decides who holds what.',
   },
@@ -114,6 +137,69 @@ export const settings: Settings = {
     default: undefined,
     defaultSays: '.dlock/postgres',
     help: 'Where the embedded PostgreSQL keeps its data.',
+  },
+  etcdEndpoints: {
+    key: 'etcd.endpoints',
+    kind: endpoints,
+    default: undefined,
+    defaultSays: '127.0.0.1:2379',
+    help: 'The members of the etcd cluster that keeps the locks.',
+  },
+  etcdNamespace: {
+    key: 'etcd.namespace',
+    kind: text,
+    default: undefined,
+    defaultSays: 'default',
+    help: 'Which of the lock services that share the cluster this is.',
+  },
+  etcdUser: {
+    key: 'etcd.user',
+    kind: text,
+    default: undefined,
+    defaultSays: 'nobody',
+    help: 'The user to sign in to etcd as.',
+  },
+  etcdPassword: {
+    key: 'etcd.password',
+    kind: password,
+    default: undefined,
+    defaultSays: 'none',
+    help: 'Its password.',
+  },
+  etcdCa: {
+    key: 'etcd.tls.ca',
+    kind: text,
+    default: undefined,
+    defaultSays: 'no TLS',
+    help: "The file with the certificate of the authority that signed the members'.",
+  },
+  etcdCert: {
+    key: 'etcd.tls.cert',
+    kind: text,
+    default: undefined,
+    defaultSays: 'none',
+    help: 'The file with the certificate to show to etcd.',
+  },
+  etcdKey: {
+    key: 'etcd.tls.key',
+    kind: text,
+    default: undefined,
+    defaultSays: 'none',
+    help: 'The file with its key.',
+  },
+  etcdServerName: {
+    key: 'etcd.tls.server-name',
+    kind: text,
+    default: undefined,
+    defaultSays: "the endpoint's",
+    help: "The name in the members' certificates.",
+  },
+  etcdClusterId: {
+    key: 'etcd.cluster-id',
+    kind: text,
+    default: undefined,
+    defaultSays: 'whichever answers',
+    help: 'The only cluster to talk to, in hexadecimal as etcd logs it.',
   },
 }
 

@@ -9,7 +9,11 @@ export interface StopRequest {
 }
 
 /** From now on SIGINT and SIGTERM ask to stop; another one calls `hurry`. */
-export function onStopRequest(hurry: () => void, clock: Clock = systemClock): StopRequest {
+export function onStopRequest(
+  hurry: () => void,
+  source: NodeJS.EventEmitter = process,
+  clock: Clock = systemClock,
+): StopRequest {
   let firstAt: bigint | undefined
   const asked = new Promise<NodeJS.Signals>((resolve) => {
     const heard = (signal: NodeJS.Signals): void => {
@@ -18,7 +22,7 @@ export function onStopRequest(hurry: () => void, clock: Clock = systemClock): St
       if (now - firstAt > BigInt(SAME_REQUEST_MS) * 1_000_000n) hurry()
       resolve(signal)
     }
-    process.on('SIGINT', heard).on('SIGTERM', heard)
+    source.on('SIGINT', heard).on('SIGTERM', heard)
   })
   return { asked }
 }

@@ -1,5 +1,6 @@
 import type { CapableStore, LockStore, SessionRegistry } from '@dlock/lock-api'
 import type { Logger } from 'pino'
+import { openEtcd } from './etcd.ts'
 import { openPg } from './pg.ts'
 import type { Configuration } from './settings.ts'
 
@@ -20,4 +21,5 @@ export const stores: Readonly<
   >
 > = {
   pg: openPg,
+  etcd: openEtcd,
 }

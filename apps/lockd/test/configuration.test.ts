@@ -46,6 +46,15 @@ describe('what is configured', () => {
       databaseUrl: undefined,
       databaseListenUrl: undefined,
       databaseFolder: undefined,
+      etcdEndpoints: undefined,
+      etcdNamespace: undefined,
+      etcdUser: undefined,
+      etcdPassword: undefined,
+      etcdCa: undefined,
+      etcdCert: undefined,
+      etcdKey: undefined,
+      etcdServerName: undefined,
+      etcdClusterId: undefined,
     })
   })
 
@@ -122,7 +131,8 @@ describe('mistakes', () => {
     ['LOCK_LISTEN_PORT', '0x10', 'got "0x10"'],
     ['LOCK_LISTEN_HOST', ' ', 'lock.listen.host must be a text that is not blank'],
     ['LOCK_LOG_LEVEL', 'verbose', 'must be one of debug, info, warn, error, fatal'],
-    ['LOCK_BACKEND', 'etcd', 'must be pg (etcd comes with a later release); got "etcd"'],
+    ['LOCK_BACKEND', 'redis', 'must be one of pg, etcd; got "redis"'],
+    ['ETCD_ENDPOINTS', 'http://a:2379', 'must be a list like 10.0.0.1:2379,10.0.0.2:2379'],
     ['LOCKDB_URL', 'mysql://x:hunter2@y/z', 'must be a URL like postgresql://'],
   ])('%s=%s', (variable, value, message) => {
     const [mistake, ...others] = mistakes([], { [variable]: value })
@@ -188,6 +198,26 @@ describe('mistakes', () => {
     expect(mistakes(['--lockdb-url', 'postgres://h/d', '--lockdb-folder', 'x'])[0]).toContain(
       'which lockdb.url replaces',
     )
+  })
+
+  it.each([
+    [['--etcd-user', 'dlock'], 'etcd.user and etcd.password come together'],
+    [
+      ['--etcd-tls-ca', 'a', '--etcd-tls-cert', 'b'],
+      'etcd.tls.cert and etcd.tls.key come together',
+    ],
+    [['--etcd-tls-server-name', 'etcd'], 'etcd.tls.ca is needed'],
+    [['--lockdb-folder', 'x'], 'lockdb.folder is for lock.backend pg, not etcd'],
+  ])('settings of etcd that do not go together: %s', (args, message) => {
+    expect(mistakes(['--lock-backend', 'etcd', ...args])).toEqual([
+      expect.stringContaining(message),
+    ])
+  })
+
+  it('settings of a store that is not the one that is used', () => {
+    expect(mistakes(['--etcd-endpoints', 'a:2379'])).toEqual([
+      'etcd.endpoints is for lock.backend etcd, not pg',
+    ])
   })
 
   it.each(['0.0.0.0', '::', '10.0.0.1', 'example.test', '127.0.0.1.example.test'])(

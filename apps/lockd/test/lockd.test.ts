@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { RetryableLockError } from '@dlock/lock-api'
 import { LockClient } from '@dlock/lock-client'
-import { createTestDatabase } from '@dlock/services'
+import { createTestDatabase, EtcdCluster } from '@dlock/services'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startListening, startLockd, temporaryFolder } from './start-lockd.ts'
 
@@ -77,6 +77,36 @@ describe('a start', () => {
     const { process: lockd } = await startListening(['--lockdb-url', url.href])
     const [line] = await lockd.waitForLine(/.*synchronous_commit.*/)
     expect(JSON.parse(line)).toMatchObject({ level: 'warn', event: 'store_warning' })
+  })
+})
+
+describe('with etcd', () => {
+  test('it grants, over HTTP, what is kept in the namespace', async () => {
+    await using etcd = await EtcdCluster.start()
+    const flags = ['--lock-backend', 'etcd', '--etcd-endpoints', etcd.endpoints.join(',')]
+    const { url } = await startListening([...flags, '--etcd-namespace', 'pay'])
+    const session = await clientOf(url).openSession('worker-7')
+    const lock = await session.acquire('k')
+    const other = await startListening([...flags, '--etcd-namespace', 'pay'])
+    expect(await clientOf(other.url).inspect('k')).toMatchObject({
+      ownerId: 'worker-7',
+      fencingToken: lock?.fencingToken,
+    })
+    const elsewhere = await startListening(flags)
+    expect(await clientOf(elsewhere.url).inspect('k')).toBeUndefined()
+  })
+
+  test('that cannot be reached, or is another cluster than is meant, it does not start', async () => {
+    const none = await startLockd(['--lock-backend', 'etcd', '--etcd-endpoints', '127.0.0.1:1'])
+    expect((await none.exited).code).toBe(1)
+    expect(none.lines.at(-1)).toMatch(/cannot start: cannot use etcd at 127\.0\.0\.1:1, namespace/)
+    await using etcd = await EtcdCluster.start()
+    const flags = ['--lock-backend', 'etcd', '--etcd-endpoints', etcd.endpoints.join(',')]
+    const wrong = await startLockd([...flags, '--etcd-cluster-id', 'cafe'])
+    expect((await wrong.exited).code).toBe(1)
+    expect(wrong.lines.at(-1)).toMatch(/this is cluster [0-9a-f]+, and cafe was expected/)
+    const [, id = ''] = /cluster ([0-9a-f]+)/.exec(wrong.lines.at(-1) ?? '') ?? []
+    await startListening([...flags, '--etcd-cluster-id', id])
   })
 })
 

@@ -1,7 +1,7 @@
 import type { RunningProcess } from '@dlock/faults'
 import { LockError, type LockHandle } from '@dlock/lock-api'
 import { LockClient } from '@dlock/lock-client'
-import { createTestDatabase } from '@dlock/services'
+import { createTestDatabase, EtcdCluster } from '@dlock/services'
 import { systemClock } from '@dlock/system'
 import { expect, onTestFinished, test } from 'vitest'
 import { startListening } from './start-lockd.ts'
@@ -15,46 +15,63 @@ const WITHIN_MS = 240_000
 /** At one server, before a worker goes to the other of its own accord. */
 const TURNS = 20
 
-test(`two lockd on one PostgreSQL, ${KILLS} times one of them killed with -9 under load: no two live grants of a key, tokens strictly increasing, and who waited goes on at the other`, {
-  timeout: WITHIN_MS,
-}, async () => {
-  const database = await createTestDatabase()
-  onTestFinished(() => database[Symbol.asyncDispose]())
-  const servers = [await Server.start(database.url), await Server.start(database.url)] as const
-  const ledger = new Ledger()
-  const stopped = new AbortController()
-  const workers = Array.from({ length: WORKERS }, (_, n) =>
-    work(`w${n}`, n, servers, ledger, stopped.signal),
-  )
-  await Promise.all(servers.map((server) => server.hasGranted(30)))
-  for (let kill = 0; kill < KILLS; kill += 1) {
-    const [victim, other] = kill % 2 === 0 ? servers : [servers[1], servers[0]]
-    await victim.kill()
-    await other.hasGranted(30)
-    await victim.restart()
-    await victim.hasGranted(30)
-  }
-  stopped.abort()
-  await Promise.all(workers)
-  expect(ledger.violations).toEqual([])
-  expect(ledger.failedOver).toBeGreaterThan(0)
-})
+/** Opens a store of the test's own. @returns the flags that lead a lockd to it */
+const backends: Record<string, () => Promise<readonly string[]>> = {
+  async PostgreSQL() {
+    const database = await createTestDatabase()
+    onTestFinished(() => database[Symbol.asyncDispose]())
+    return ['--lockdb-url', database.url]
+  },
+  async etcd() {
+    const etcd = await EtcdCluster.start()
+    onTestFinished(() => etcd[Symbol.asyncDispose]())
+    return ['--lock-backend', 'etcd', '--etcd-endpoints', etcd.endpoints.join(',')]
+  },
+}
+
+test.each(Object.entries(backends))(
+  `two lockd on one %s, ${KILLS} times one of them killed with -9 under load: no two live grants of a key, tokens strictly increasing, and who waited goes on at the other`,
+  {
+    timeout: WITHIN_MS,
+  },
+  async (_, open) => {
+    const flags = await open()
+    const servers = [await Server.start(flags), await Server.start(flags)] as const
+    const ledger = new Ledger()
+    const stopped = new AbortController()
+    const workers = Array.from({ length: WORKERS }, (_, n) =>
+      work(`w${n}`, n, servers, ledger, stopped.signal),
+    )
+    await Promise.all(servers.map((server) => server.hasGranted(30)))
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const [victim, other] = kill % 2 === 0 ? servers : [servers[1], servers[0]]
+      await victim.kill()
+      await other.hasGranted(30)
+      await victim.restart()
+      await victim.hasGranted(30)
+    }
+    stopped.abort()
+    await Promise.all(workers)
+    expect(ledger.violations).toEqual([])
+    expect(ledger.failedOver).toBeGreaterThan(0)
+  },
+)
 
 /** One lockd after another, each at an address of its own. */
 class Server {
-  readonly #databaseUrl: string
+  readonly #flags: readonly string[]
   #process: RunningProcess
   #url: string
   #granted = 0
   readonly #watchers = new Set<() => void>()
 
-  static async start(databaseUrl: string): Promise<Server> {
-    const { process, url } = await startListening(['--lockdb-url', databaseUrl])
-    return new Server(databaseUrl, process, url)
+  static async start(flags: readonly string[]): Promise<Server> {
+    const { process, url } = await startListening(flags)
+    return new Server(flags, process, url)
   }
 
-  private constructor(databaseUrl: string, process: RunningProcess, url: string) {
-    this.#databaseUrl = databaseUrl
+  private constructor(flags: readonly string[], process: RunningProcess, url: string) {
+    this.#flags = flags
     this.#process = process
     this.#url = url
   }
@@ -68,7 +85,7 @@ class Server {
   }
 
   async restart(): Promise<void> {
-    const { process, url } = await startListening(['--lockdb-url', this.#databaseUrl])
+    const { process, url } = await startListening(this.#flags)
     this.#process = process
     this.#url = url
   }
