@@ -12,7 +12,9 @@ import { type EngineMeter, noMeter } from './meter.ts'
 export interface EngineOptions {
   /** The only authority. What it can do beyond the two contracts is found out once. */
   readonly store: LockStore & SessionRegistry & Partial<CapableStore>
+  /** Deadlines and timers go by its monotonic clock; this process's unless given. */
   readonly clock?: Clock
+  /** Jitters retries, polls and sweeps; this process's unless given. */
   readonly random?: Random
   /**
    * The part of a lease that its holder does not count on, from 0 to below 1; 0.30 unless given. A
@@ -32,6 +34,7 @@ export interface EngineOptions {
   readonly fallbackPollMs?: number
   /** At most the time between two sweeps, in ms from 1; 1 000 unless given. */
   readonly reapEveryMs?: number
+  /** Told how long each call took; nobody unless given. */
   readonly meter?: EngineMeter
 }
 

@@ -86,29 +86,42 @@ export class LockEngine implements SessionRegistry, SessionScope, AsyncDisposabl
     return this.#closing
   }
 
+  /** As `close`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  /** @param ttlMs from 1 to `maxTtlMs` */
+  /**
+   * As `SessionRegistry.openSession`.
+   *
+   * @param ttlMs from 1 to `maxTtlMs`
+   */
   async openSession(ownerId: string, ttlMs: number): Promise<string> {
     checkOwnerId(ownerId)
     checkTtlMs(ttlMs, 'ttlMs', this.#parts.settings.maxTtlMs)
     return this.#parts.sessions.open(ownerId, ttlMs)
   }
 
-  /** @param ttlMs from 1 to `maxTtlMs` */
+  /**
+   * As `SessionRegistry.heartbeat`. `false` also ends the session's waits in this process.
+   *
+   * @param ttlMs from 1 to `maxTtlMs`
+   */
   async heartbeat(sessionId: string, ttlMs: number): Promise<boolean> {
     checkSessionId(sessionId)
     checkTtlMs(ttlMs, 'ttlMs', this.#parts.settings.maxTtlMs)
     return this.#parts.sessions.heartbeat(sessionId, ttlMs)
   }
 
-  /** Also ends the session's waits in this process: they reject with `SessionDeadError`. */
+  /**
+   * As `SessionRegistry.closeSession`. Also ends the session's waits in this process: they reject
+   * with `SessionDeadError`.
+   */
   async closeSession(sessionId: string): Promise<number> {
     return this.#parts.sessions.close(checkSessionId(sessionId))
   }
 
+  /** As `SessionRegistry.locksOf`: advisory. */
   async locksOf(sessionId: string): Promise<ReadonlySet<string>> {
     return this.#store.locksOf(checkSessionId(sessionId))
   }

@@ -8,7 +8,9 @@
 export interface EngineMeter {
   /** `contended` is an answer, `error` the absence of one. */
   acquired(outcome: 'granted' | 'contended' | 'error', seconds: number): void
+  /** `lost` is final, `error` leaves it open. */
   renewed(outcome: 'renewed' | 'lost' | 'error', seconds: number): void
+  /** `gone`: the grant had ended before. */
   released(outcome: 'released' | 'gone' | 'error', seconds: number): void
   /** From the release, or from the announcement of one elsewhere, to the next waiter's grant. */
   handedOff(seconds: number): void
