@@ -73,7 +73,6 @@ interface Slot {
 /** 1 … 2^63 − 1, as a decimal string: no lease id passes through a JavaScript number. */
 export function randomLeaseId(ids: Ids): string {
   const hex = ids.uuid().replaceAll('-', '')
-  // A version 4 UUID's fixed bits are the 13th digit and the top of the 17th.
-  const id = BigInt(`0x${hex.slice(0, 12)}${hex.slice(20, 24)}`) & ((1n << 63n) - 1n)
+  const id = BigInt(`0x${hex.slice(0, 16)}`) & ((1n << 63n) - 1n)
   return String(id === 0n ? 1n : id)
 }

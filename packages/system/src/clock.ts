@@ -28,6 +28,9 @@ export interface Random {
 
 /** Unguessable names as an argument. */
 export interface Ids {
-  /** 122 random bits or more, as a version 4 UUID. */
+  /**
+   * 128 random bits, spelled like a UUID. None of them is spent on saying a version: a session id
+   * is a secret, and its contract asks for them all.
+   */
   uuid(): string
 }

