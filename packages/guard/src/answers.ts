@@ -10,6 +10,7 @@ export interface Answer {
   readonly body: AnswerBody
 }
 
+/** The error envelope, as far as a guard fills it in. */
 export interface AnswerBody {
   readonly code: GuardCode
   /** For people. */
@@ -21,6 +22,7 @@ export interface AnswerBody {
   readonly traceId: string
 }
 
+/** A code of `guardCodes`. */
 export type GuardCode = keyof typeof guardCodes
 
 /** What a guard can answer, and whether the same request may be repeated. */
@@ -61,6 +63,7 @@ export interface FencedOutDetails extends GuardedResource {
   readonly ownerId: string
 }
 
+/** The refusal as a `FENCED_OUT` answer and its log line tell it; tokens as decimal strings. */
 export function fencedOutDetails(
   refused: Refused,
   resource: GuardedResource,

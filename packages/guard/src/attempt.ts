@@ -17,6 +17,7 @@ export type AttemptOutcome =
   | 'FENCED'
   | 'DUPLICATE'
 
+/** One attempt, as it is on record. Times are the database's, for people. */
 export interface Attempt {
   readonly attemptId: string
   readonly idempotencyKey: string

@@ -19,6 +19,7 @@ import {
   traceIdOf,
 } from './token-header.ts'
 
+/** What a fencing proxy is made of. */
 export interface FencingProxyOptions {
   /** Of the proxy's own database, with `FENCE_TABLE` and `ATTEMPT_TABLE`. */
   readonly pool: PostgresPool
@@ -41,6 +42,7 @@ export interface ProxyEvent {
   readonly details: Readonly<Record<string, unknown>>
 }
 
+/** A `node:http` request handler. Never rejects. */
 export type ProxyHandler = (req: IncomingMessage, res: ServerResponse) => Promise<void>
 
 /** The proxy's own paths begin so; everything else belongs to the API behind. */

@@ -94,6 +94,7 @@ export function checkFloor(floor: bigint, highestToken?: bigint): bigint {
 /** What a guard answers. Refusal is a value, and carries both tokens (FR-16). */
 export type Verdict = Passed | Refused
 
+/** The token was high enough. Whatever is written in the same transaction is protected. */
 export interface Passed {
   readonly passed: true
 }

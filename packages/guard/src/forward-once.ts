@@ -13,6 +13,7 @@ import type { Refused } from './fencing-token.ts'
 import { inTransaction, type PostgresPool } from './postgres-client.ts'
 import { admit, advanceFence } from './postgres-fence.ts'
 
+/** What a `ForwardOnce` is made of. */
 export interface ForwardOnceOptions<Request, Reply> {
   /** Of the database with `FENCE_TABLE` and `ATTEMPT_TABLE`, the proxy's own (decision 9). */
   readonly pool: PostgresPool
@@ -43,6 +44,7 @@ export type Forwarded<Reply> =
     }
   | { readonly kind: 'unknown'; readonly why: string }
 
+/** One request to forward, and the grant that it is made under. */
 export interface Submission<Request> {
   /** The key of the lock that the token belongs to. */
   readonly lockKey: string

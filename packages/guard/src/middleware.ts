@@ -52,6 +52,7 @@ export interface FastifyShape {
   ): unknown
 }
 
+/** The part of a Fastify reply that answers. */
 export interface FastifyReplyShape {
   code(status: number): FastifyReplyShape
   send(body: unknown): FastifyReplyShape
@@ -79,6 +80,7 @@ export const fencingTokenPlugin: FencingTokenPlugin = Object.assign(
   { [Symbol.for('skip-override')]: true },
 )
 
+/** What `app.register` takes. */
 export type FencingTokenPlugin = (app: FastifyShape) => Promise<void>
 
 function refusalOf(req: GuardedRequest): Answer | undefined {

@@ -11,6 +11,7 @@ export interface PostgresPool {
   connect(): Promise<PooledClient>
 }
 
+/** A connection that was lent by a pool. */
 export interface PooledClient extends PostgresClient {
   /** With `true` the connection is closed instead of being used again. */
   release(destroy?: boolean): void

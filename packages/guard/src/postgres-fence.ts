@@ -54,7 +54,7 @@ export function permit(client: PostgresClient, key: string, token: bigint): Prom
   return check(client, PERMIT, key, token)
 }
 
-/** @throws FencedOutError instead of returning the refusal. See `admit`. */
+/** As `admit`. @throws FencedOutError instead of returning the refusal */
 export async function admitOrThrow(
   client: PostgresClient,
   key: string,
@@ -63,7 +63,7 @@ export async function admitOrThrow(
   throwRefused(await admit(client, key, token))
 }
 
-/** @throws FencedOutError instead of returning the refusal. See `continueGrant`. */
+/** As `continueGrant`. @throws FencedOutError instead of returning the refusal */
 export async function continueGrantOrThrow(
   client: PostgresClient,
   key: string,
@@ -72,7 +72,7 @@ export async function continueGrantOrThrow(
   throwRefused(await continueGrant(client, key, token))
 }
 
-/** @throws FencedOutError instead of returning the refusal. See `permit`. */
+/** As `permit`. @throws FencedOutError instead of returning the refusal */
 export async function permitOrThrow(
   client: PostgresClient,
   key: string,

@@ -12,6 +12,7 @@ export interface Presentation {
   readonly body: Uint8Array
 }
 
+/** Bounds, in whole milliseconds and bytes. */
 export interface PresentationLimits {
   /** For name look-up, connect and TLS handshake. */
   readonly connectTimeoutMs: number
@@ -29,6 +30,7 @@ export type Presented =
   | { readonly kind: 'answered'; readonly reply: Reply }
   | { readonly kind: 'unknown'; readonly why: string }
 
+/** A complete reply, whatever its status. */
 export interface Reply {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
