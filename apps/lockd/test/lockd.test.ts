@@ -99,13 +99,15 @@ describe('with etcd', () => {
   test('that cannot be reached, or is another cluster than is meant, it does not start', async () => {
     const none = await startLockd(['--lock-backend', 'etcd', '--etcd-endpoints', '127.0.0.1:1'])
     expect((await none.exited).code).toBe(1)
-    expect(none.lines.at(-1)).toMatch(/cannot start: cannot use etcd at 127\.0\.0\.1:1, namespace/)
+    expect(none.lines.join('\n')).toMatch(
+      /cannot start: cannot use etcd at 127\.0\.0\.1:1, namespace/,
+    )
     await using etcd = await EtcdCluster.start()
     const flags = ['--lock-backend', 'etcd', '--etcd-endpoints', etcd.endpoints.join(',')]
     const wrong = await startLockd([...flags, '--etcd-cluster-id', 'cafe'])
     expect((await wrong.exited).code).toBe(1)
-    expect(wrong.lines.at(-1)).toMatch(/this is cluster [0-9a-f]+, and cafe was expected/)
-    const [, id = ''] = /cluster ([0-9a-f]+)/.exec(wrong.lines.at(-1) ?? '') ?? []
+    expect(wrong.lines.join('\n')).toMatch(/this is cluster [0-9a-f]+, and cafe was expected/)
+    const [, id = ''] = /cluster ([0-9a-f]+)/.exec(wrong.lines.join('\n')) ?? []
     await startListening([...flags, '--etcd-cluster-id', id])
   })
 })

@@ -60,10 +60,19 @@ export class Epoch {
     this.#refusal = undefined
   }
 
-  /** Reads `meta`, or writes the first one. */
-  async load(): Promise<void> {
+  /**
+   * Reads `meta`, or writes the first one.
+   *
+   * @param onlyCluster the id of the cluster that it must be, in hexadecimal, if that matters
+   * @throws NotLeaderError when it is another; nothing was written
+   */
+  async load(onlyCluster?: string): Promise<void> {
     const { revision } = await this.#client.range({ key: Buffer.from(this.#keys.meta) })
     const clusterId = this.#clusterId ?? ''
+    const hexId = BigInt(clusterId).toString(16)
+    if (onlyCluster !== undefined && hexId !== onlyCluster.toLowerCase()) {
+      throw new NotLeaderError(`this is cluster ${hexId}, and ${onlyCluster} was expected`)
+    }
     const first: MetaRecord = { clusterId, epoch: 1, tokenOffset: '0' }
     const answer = await this.#client.txn({
       compare: [absent(this.#keys.meta)],

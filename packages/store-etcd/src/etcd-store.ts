@@ -25,6 +25,7 @@ import { listing } from './listing.ts'
 import { read } from './read.ts'
 import { reapExpired } from './reap-expired.ts'
 import { revoke } from './revoke.ts'
+import { whyUnsafe } from './safe-version.ts'
 import { closeSession, describeSession, heartbeat, locksOf, openSession } from './sessions.ts'
 import { transfer } from './transfer.ts'
 import { translateError } from './translate-error.ts'
@@ -40,6 +41,13 @@ export interface EtcdStoreOptions {
   readonly auth?: { readonly user: string; readonly password: string } | undefined
   /** How long one try may take, in milliseconds. Default 1 000. */
   readonly tryMs?: number
+  /**
+   * The id of the only cluster to talk to, hexadecimal as etcd logs it. A lock service that is sent
+   * to another cluster grants what is held in the first one. Default: whichever answers.
+   */
+  readonly clusterId?: string | undefined
+  /** Something is wrong that an operator has to know. Default: a warning of the process. */
+  readonly onWarning?: (message: string) => void
   readonly clock?: Clock
   readonly ids?: Ids
   readonly random?: Random
@@ -55,6 +63,8 @@ export class EtcdStore implements LockStore, SessionRegistry, CapableStore {
   readonly #state: EtcdState
   readonly #announcements: Announcements
   readonly #capabilities: StoreCapabilities
+  readonly #clusterId: string | undefined
+  readonly #onWarning: (message: string) => void
 
   /** @throws RangeError when there is no endpoint, or the namespace is not a plain name */
   constructor(options: EtcdStoreOptions) {
@@ -74,19 +84,21 @@ export class EtcdStore implements LockStore, SessionRegistry, CapableStore {
     this.#state = new EtcdState(client, namespace, options.ids ?? systemIds)
     this.#announcements = new Announcements(this.#state, options.random ?? systemRandom)
     this.#capabilities = this.#capable()
+    this.#clusterId = options.clusterId
+    this.#onWarning = options.onWarning ?? ((message) => process.emitWarning(message))
   }
 
   /**
-   * Reads the namespace's epoch, or begins its first.
+   * Reads the namespace's epoch, or begins its first, and warns of a version that is unsafe, as far
+   * as the member that answers tells.
    *
-   * @returns the member's version, for a warning about the unsafe ones
-   * @throws ContentionError, NotLeaderError when the cluster cannot be asked
+   * @throws ContentionError, NotLeaderError when the cluster cannot be asked, or is another one
    */
-  start(): Promise<string> {
+  start(): Promise<void> {
     return translated(async () => {
-      const version = await this.#state.client.version()
-      await this.#state.epoch.load()
-      return version
+      const unsafe = whyUnsafe(await this.#state.client.version())
+      if (unsafe !== undefined) this.#onWarning(unsafe)
+      await this.#state.epoch.load(this.#clusterId)
     })
   }
 

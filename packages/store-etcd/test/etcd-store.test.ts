@@ -1,3 +1,4 @@
+import { EtcdCluster } from '@dlock/services'
 import { EtcdStore } from '@dlock/store-etcd'
 import { systemClock } from '@dlock/system'
 import { describeLockStore } from '@dlock/tck'
@@ -5,7 +6,6 @@ import { afterAll, beforeAll } from 'vitest'
 import { EtcdClient } from '../src/client/etcd-client.ts'
 import { remove } from '../src/client/txn.ts'
 import { KeySpace } from '../src/key-space.ts'
-import { EtcdCluster } from './etcd-cluster.ts'
 
 let cluster: EtcdCluster
 let namespaces = 0

@@ -1,6 +1,6 @@
+import { EtcdCluster } from '@dlock/services'
 import { EtcdStore } from '@dlock/store-etcd'
 import { expect, test } from 'vitest'
-import { EtcdCluster } from './etcd-cluster.ts'
 import { Holders, pause } from './holders.ts'
 import { leaderOf } from './leader.ts'
 

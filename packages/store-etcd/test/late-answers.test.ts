@@ -1,4 +1,5 @@
 import { ContentionError, LockHandle } from '@dlock/lock-api'
+import { EtcdCluster } from '@dlock/services'
 import { EtcdStore } from '@dlock/store-etcd'
 import { systemClock, systemIds } from '@dlock/system'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -12,7 +13,6 @@ import { revoke } from '../src/revoke.ts'
 import { heartbeat, openSession } from '../src/sessions.ts'
 import { transfer } from '../src/transfer.ts'
 import { tryInsert } from '../src/try-insert.ts'
-import { EtcdCluster } from './etcd-cluster.ts'
 
 /** What happens to the next transaction on its way. */
 type Fate = 'arrives' | 'reply-lost' | 'arrives-late' | 'never-arrives'

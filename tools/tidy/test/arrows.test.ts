@@ -31,7 +31,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   chaos: ['local-postgres', 'faults'],
   // The library mode that it measures is the engine over a store, in its own process.
   bench: ['lock-api', 'lock-client', 'engine', 'store-postgres', 'local-postgres', 'faults'],
-  services: ['local-postgres'],
+  services: ['local-postgres', 'faults'],
   'seen-red': [],
   setup: [],
   tidy: [],

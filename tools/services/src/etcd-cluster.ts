@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, type RunningProcess, startProcess } from '@dlock/faults'
-import { debianProgram } from '@dlock/services'
+import { debianProgram } from './debian-program.ts'
 
 /** Of a member in a cluster on loopback. */
 interface Member {
