@@ -53,6 +53,7 @@ export interface LockServerOptions {
   readonly ids?: Ids
 }
 
+/** Where to listen. */
 export interface ListenOptions {
   /** Default: "127.0.0.1". */
   readonly host?: string
@@ -62,6 +63,7 @@ export interface ListenOptions {
   readonly insecure?: boolean
 }
 
+/** Where a server listens. */
 export interface ListenAddress {
   readonly host: string
   readonly port: number
@@ -69,6 +71,7 @@ export interface ListenAddress {
   readonly url: string
 }
 
+/** A server, from before it listens until it is closed. */
 export interface LockServer {
   /**
    * @throws Error when the host is not loopback, nobody is authenticated, and `insecure` was not

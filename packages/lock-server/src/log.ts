@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '@dlock/system'
 import { type DestinationStream, destination, type Level, type Logger, pino } from 'pino'
 
 /** The stable names of what this server logs, and how loudly. */
-export const eventLevels: Readonly<Record<LogEventName, Level>> = {
+const eventLevels: Readonly<Record<LogEventName, Level>> = {
   lock_granted: 'info',
   lock_contended: 'debug',
   lock_released: 'info',
@@ -39,6 +39,7 @@ export type LogEventName =
   | 'server_listening'
   | 'server_closed'
 
+/** What a log is made of. */
 export interface LogOptions {
   /** The `service` of every line; "lockd" unless given. */
   readonly service?: string

@@ -39,11 +39,13 @@ export const errorTable: Readonly<Record<ErrorCode, ErrorRow>> = {
   INTERNAL: { status: 500, retrySafe: false },
 }
 
+/** A code's HTTP status and its retry verdict. */
 export interface ErrorRow {
   readonly status: number
   readonly retrySafe: boolean | 'if-repeatable'
 }
 
+/** The name of a failure. Stable: programs decide by it. */
 export type ErrorCode =
   | 'LOCK_CONTENDED'
   | 'CONTENTION_EXCEEDED'

@@ -21,8 +21,10 @@ export interface ErrorEnvelope {
   readonly traceId: string
 }
 
+/** What a code has to say beyond its message; see `ErrorEnvelope`. */
 export type ErrorDetails = Readonly<Record<string, unknown>>
 
+/** The shape of an `ErrorEnvelope`. */
 export const errorEnvelope: Schema<ErrorEnvelope> = Schema.of<ErrorEnvelope>()(
   Type.Object({
     code: Type.Enum(Object.keys(errorTable) as ErrorCode[]),

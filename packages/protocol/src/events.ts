@@ -15,6 +15,7 @@ export type WireEvent =
   | RegressionEvent
   | GapEvent
 
+/** A lock was granted, after a wait of `waitedMillis`. */
 export interface GrantedEvent {
   readonly type: 'lock_granted'
   readonly at: string
@@ -23,6 +24,8 @@ export interface GrantedEvent {
   readonly fencingToken: string
   readonly waitedMillis: number
 }
+
+/** A grant ended: by its holder, or because its lease did. */
 export interface GrantEvent {
   readonly type: 'lock_released' | 'lease_expired'
   readonly at: string
@@ -30,6 +33,8 @@ export interface GrantEvent {
   readonly ownerId: string
   readonly fencingToken: string
 }
+
+/** An operator took a grant away. */
 export interface RevokedEvent {
   readonly type: 'lock_revoked'
   readonly at: string
@@ -40,11 +45,14 @@ export interface RevokedEvent {
   readonly previousToken: string
   readonly newTokenFloor: string
 }
+
+/** A session began or ended. */
 export interface SessionEvent {
   readonly type: 'session_opened' | 'session_closed' | 'session_expired'
   readonly at: string
   readonly ownerId: string
 }
+
 /** The store returned a token that is not above one it gave before: stop and look (INV-04). */
 export interface RegressionEvent {
   readonly type: 'token_regression'
@@ -53,12 +61,15 @@ export interface RegressionEvent {
   readonly fencingToken: string
   readonly highestSeen: string
 }
+
+/** This reader was too slow, and missed that many events. */
 export interface GapEvent {
   readonly type: 'gap'
   readonly at: string
   readonly missed: number
 }
 
+/** Where the events are streamed. */
 export const EVENTS_PATH = '/v1/events'
 
 const grantFields = {
@@ -68,6 +79,7 @@ const grantFields = {
   fencingToken: fencingTokenField,
 }
 
+/** The shape of a `WireEvent`. */
 export const wireEvent: Schema<WireEvent> = Schema.of<WireEvent>()(
   Type.Union([
     Type.Object({ type: Type.Literal('lock_granted'), ...grantFields, waitedMillis: countField }),

@@ -13,11 +13,13 @@ import { Schema } from './schema.ts'
  * happened. Their waits are abandoned, sessions live on until their TTL.
  */
 export const CONNECT_PATH = '/v1/connect'
+/** What a client must offer in `Sec-WebSocket-Protocol`; another version would be another name. */
 export const CONNECT_SUBPROTOCOL = 'dlock.v1'
 
 /** Client to server. */
 export type ClientFrame = CallFrame | CancelFrame
 
+/** A call. Its `in` is the flat input that the operation takes. */
 export interface CallFrame {
   readonly id: number
   readonly op: OperationName
@@ -40,10 +42,13 @@ export interface CancelFrame {
 /** Server to client. */
 export type ServerFrame = AnswerFrame | FailureFrame
 
+/** A call that was done. Its `out` is the output that the operation gives. */
 export interface AnswerFrame {
   readonly id: number
   readonly out: unknown
 }
+
+/** A call that was refused or failed. */
 export interface FailureFrame {
   readonly id: number
   readonly error: ErrorEnvelope
@@ -52,6 +57,7 @@ export interface FailureFrame {
 const closed = { additionalProperties: false }
 const idField = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 
+/** The shape of a `CallFrame`, less its input, which the operation checks. */
 export const callFrame: Schema<CallFrame> = Schema.of<CallFrame>()(
   Type.Object(
     {
@@ -65,10 +71,12 @@ export const callFrame: Schema<CallFrame> = Schema.of<CallFrame>()(
   ),
 )
 
+/** The shape of a `CancelFrame`. */
 export const cancelFrame: Schema<CancelFrame> = Schema.of<CancelFrame>()(
   Type.Object({ id: idField, cancel: Type.Literal(true) }, closed),
 )
 
+/** The shape of a `ServerFrame`, less its output. */
 export const serverFrame: Schema<ServerFrame> = Schema.of<ServerFrame>()(
   Type.Union([
     Type.Object({ id: idField, out: Type.Unknown() }),

@@ -32,25 +32,18 @@ export * from './limits.ts'
 export * from './listings.ts'
 export type {
   AcquireInput,
-  CloseSessionInput,
   Done,
   FreeLock,
-  Heartbeat,
-  HeartbeatInput,
   HeldLock,
   InspectInput,
   LockGrant,
   LockView,
-  LostGrant,
-  OpenedSession,
-  OpenSessionInput,
   ReleaseInput,
-  Renewal,
   Renewed,
   RenewInput,
   Revoked,
   RevokeInput,
-} from './messages.ts'
+} from './lock-messages.ts'
 export {
   commonFailures,
   type InputOf,
@@ -62,5 +55,14 @@ export {
 } from './operations.ts'
 export { decodePathSegment, encodePathSegment } from './path.ts'
 export { type FieldFault, Schema } from './schema.ts'
+export type {
+  CloseSessionInput,
+  Heartbeat,
+  HeartbeatInput,
+  LostGrant,
+  OpenedSession,
+  OpenSessionInput,
+  Renewal,
+} from './session-messages.ts'
 export { formatTime, parseTime } from './time.ts'
 export * from './token-counter.ts'

@@ -1,12 +1,15 @@
 /** Every number of the protocol. Durations are whole milliseconds. */
 
-/** A session's lease: from 1 to 60 seconds, 15 unless the server says otherwise. */
+/** The shortest lease of a session. */
 export const MIN_SESSION_TTL_MS = 1_000
+/** The longest lease of a session. */
 export const MAX_SESSION_TTL_MS = 60_000
+/** A session's lease when none is asked for, unless the server says otherwise. */
 export const DEFAULT_SESSION_TTL_MS = 15_000
 
-/** A lock's lease when none is asked for, and the longest unless the server says otherwise. */
+/** A lock's lease when none is asked for, unless the server says otherwise. */
 export const DEFAULT_LOCK_TTL_MS = 30_000
+/** A lock's longest lease, unless the server says otherwise. */
 export const DEFAULT_MAX_LOCK_TTL_MS = 3_600_000
 
 /** The longest wait of one acquire. A client that wants to wait longer asks again. */
@@ -21,8 +24,9 @@ export const MIN_REASON_LENGTH = 8
  */
 export const MAX_RENEWALS_PER_HEARTBEAT = 1_000
 
-/** A page of a listing. */
+/** The items of one page of a listing when no number is asked for. */
 export const DEFAULT_PAGE_LIMIT = 100
+/** The most items of one page of a listing. */
 export const MAX_PAGE_LIMIT = 1_000
 
 /** The body of one HTTP request. */
@@ -40,4 +44,5 @@ export const MAX_MESSAGE_BYTES = 2_097_152
  * refused with `CONTENTION_EXCEEDED` before anything was done.
  */
 export const MAX_CALLS_IN_FLIGHT = 8_192
+/** How many of the calls in flight may be acquires that wait. */
 export const MAX_WAITS_IN_FLIGHT = 4_096

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { countField, fencingTokenField, keyField, ownerIdField, timeField } from './fields.ts'
 import { DEFAULT_PAGE_LIMIT, MAX_PAGE_LIMIT } from './limits.ts'
-import { type HeldLock, heldLock } from './messages.ts'
+import { type HeldLock, heldLock } from './lock-messages.ts'
 import type { Operation } from './operations.ts'
 import { Schema } from './schema.ts'
 
@@ -12,15 +12,20 @@ export interface Listings {
   readonly listRevocations: Operation<PageInput, PageOf<RevocationView>>
 }
 
+/** L9: a page of a list. */
 export interface PageInput {
   /** `nextCursor` of the page before; absent for the first. */
   readonly cursor?: string
   readonly limit?: number
 }
+
+/** L9: the locks that are held. */
 export interface ListLocksInput extends PageInput {
   /** Keys that begin with exactly this. */
   readonly prefix?: string
 }
+
+/** A page. Advisory: what changed between two pages may be in both or in none. */
 export interface PageOf<Item> {
   readonly items: readonly Item[]
   /** Absent on the last page. */
@@ -35,6 +40,8 @@ export interface SessionView {
   readonly expiresAt: string
   readonly heldLockCount: number
 }
+
+/** An entry of the audit. */
 export interface RevocationView {
   readonly revocationId: string
   readonly key: string
@@ -107,6 +114,7 @@ const listing = {
   failures: [],
 } as const
 
+/** How the three lists are spelled. */
 export const listings: Listings = {
   listLocks: {
     ...listing,

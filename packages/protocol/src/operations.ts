@@ -3,24 +3,14 @@ import { FENCING_TOKEN_HEADER, SESSION_ID_HEADER } from './headers.ts'
 import {
   type AcquireInput,
   acquireInput,
-  type CloseSessionInput,
-  closeSessionInput,
   type Done,
   done,
-  type Heartbeat,
-  type HeartbeatInput,
-  heartbeat,
-  heartbeatInput,
   type InspectInput,
   inspectInput,
   type LockGrant,
   type LockView,
   lockGrant,
   lockView,
-  type OpenedSession,
-  type OpenSessionInput,
-  openedSession,
-  openSessionInput,
   type ReleaseInput,
   type Renewed,
   type RenewInput,
@@ -31,8 +21,20 @@ import {
   renewInput,
   revoked,
   revokeInput,
-} from './messages.ts'
+} from './lock-messages.ts'
 import type { Schema } from './schema.ts'
+import {
+  type CloseSessionInput,
+  closeSessionInput,
+  type Heartbeat,
+  type HeartbeatInput,
+  heartbeat,
+  heartbeatInput,
+  type OpenedSession,
+  type OpenSessionInput,
+  openedSession,
+  openSessionInput,
+} from './session-messages.ts'
 
 /** A call of the service: how it is spelled over HTTP, what it takes, what it gives. */
 export interface Operation<Input, Output> {
@@ -68,8 +70,11 @@ export interface Operations {
   readonly revoke: Operation<RevokeInput, Revoked>
 }
 
+/** The name of a call in `operations`, and in a frame. */
 export type OperationName = keyof Operations
+/** The flat input that a call takes. */
 export type InputOf<Name extends OperationName> = Operations[Name]['input']['accepted']
+/** The output that a call gives. */
 export type OutputOf<Name extends OperationName> = Operations[Name]['output']['accepted']
 
 /** What any operation may answer besides its own failures. */
@@ -83,6 +88,7 @@ export const commonFailures: readonly ErrorCode[] = [
   'INTERNAL',
 ]
 
+/** How the eight calls are spelled. */
 export const operations: Operations = {
   openSession: {
     number: 'L1',

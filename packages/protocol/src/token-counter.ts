@@ -12,11 +12,15 @@ export interface TokenCounterOperations {
   readonly advanceTokenCounter: Operation<AdvanceTokenCounterInput, TokenCounter>
 }
 
+/** Nothing is asked but where the counter stands. */
 export type ReadTokenCounterInput = object
+/** Move the counter forward; never back. */
 export interface AdvanceTokenCounterInput {
   /** Every later token is above this. A lower one than the counter's changes nothing. */
   readonly above: string
 }
+
+/** Where the counter stands. */
 export interface TokenCounter {
   /** Every token issued so far is at most this. Absent: none was issued. */
   readonly highestToken?: string
@@ -35,6 +39,7 @@ const operation = {
   output: counter,
 } as const
 
+/** How the two calls are spelled. */
 export const tokenCounterOperations: TokenCounterOperations = {
   readTokenCounter: {
     ...operation,
