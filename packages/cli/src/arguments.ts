@@ -51,6 +51,10 @@ export function urlArgument(text: string): URL {
   return url
 }
 
+export function urlListArgument(text: string, previous: readonly URL[] = []): URL[] {
+  return [...previous, urlArgument(text)]
+}
+
 function checked<T>(check: () => T): T {
   try {
     return check()

@@ -1,7 +1,14 @@
 import { userInfo } from 'node:os'
 import { FencedOutError } from '@dlock/lock-api'
-import { formatFencingToken, listings, operations, RemoteError } from '@dlock/protocol'
+import {
+  formatFencingToken,
+  listings,
+  operations,
+  RemoteError,
+  type Revoked,
+} from '@dlock/protocol'
 import { CommandFailure, exitCodes } from './exit-codes.ts'
+import { type Pushed, pushFloor } from './push.ts'
 import type { Service } from './service.ts'
 import type { Shell } from './shell.ts'
 import { table } from './table.ts'
@@ -55,13 +62,15 @@ export interface RevokeOptions {
   readonly reason: string
   readonly operator?: string
   readonly token?: bigint
+  /** The `advance` of the guards that have to hear of it. */
+  readonly push: readonly URL[]
   readonly json: boolean
 }
 
 /** `dlock revoke`: takes a lock away from whoever holds it, and says what that does not do. */
 export async function revoke(
   service: Service,
-  { key, reason, operator = userInfo().username, token, json }: RevokeOptions,
+  { key, reason, operator = userInfo().username, token, push, json }: RevokeOptions,
   shell: Shell,
 ): Promise<number> {
   const expected = token === undefined ? {} : { expectedToken: formatFencingToken(token) }
@@ -69,16 +78,29 @@ export async function revoke(
   const revoked = await service.call(operations.revoke, input).catch((error: unknown) => {
     throw refusedRevocation(key, error)
   })
-  if (json) {
-    shell.out(JSON.stringify(revoked))
-    return exitCodes.done
-  }
-  const { revokedToken, newTokenFloor, revocationId } = revoked
+  const pushed = await pushFloor(push, revoked.newTokenFloor, operator)
+  if (json) shell.out(JSON.stringify({ ...revoked, pushed }))
+  else tellRevoked(key, revoked, pushed, shell)
+  return pushed.every(({ acknowledged }) => acknowledged) ? exitCodes.done : exitCodes.no
+}
+
+function tellRevoked(
+  key: string,
+  { revokedToken, newTokenFloor, revocationId }: Revoked,
+  pushed: readonly Pushed[],
+  shell: Shell,
+): void {
   shell.out(`Revoked ${JSON.stringify(key)}, token ${revokedToken} (record ${revocationId}).`)
-  shell.out(`Every later token is above ${newTokenFloor}.
-Not fenced yet: a resource that has seen no higher token still accepts ${revokedToken}. Push the floor
-${newTokenFloor} to the guards of every resource under this lock, or wait until a later holder has written there.`)
-  return exitCodes.done
+  shell.out(`Every later token is above ${newTokenFloor}.`)
+  for (const { url, acknowledged, why } of pushed) {
+    shell.out(acknowledged ? `Fenced: ${url}` : `NOT FENCED: ${url}: ${why}`)
+  }
+  const others = pushed.length === 0 ? 'a resource' : 'any other resource'
+  shell.out(
+    `Not fenced yet: ${others} that has seen no higher token still accepts ${revokedToken}. Push the floor
+${newTokenFloor} to the guards of every resource under this lock (--push URL), or wait until a later holder has
+written there.`,
+  )
 }
 
 function refusedRevocation(key: string, error: unknown): unknown {

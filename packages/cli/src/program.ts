@@ -6,6 +6,7 @@ import {
   tokenFileArgument,
   tokenListArgument,
   urlArgument,
+  urlListArgument,
   waitArgument,
 } from './arguments.ts'
 import { exitCodes } from './exit-codes.ts'
@@ -89,6 +90,12 @@ export function createProgram(shell: Shell, finish: (exitCode: number) => void):
     .requiredOption('--reason <text>', 'why, for the audit record; at least 8 characters')
     .option('--operator <name>', 'who, for the audit record (default: you)')
     .option('--token <token>', 'only when it is held with this token', tokenArgument)
+    .option(
+      '--push <url>',
+      "a guard's advance, told the new floor; repeatable",
+      urlListArgument,
+      [],
+    )
     .action(async (key: string, { url, ...options }: Common & Omit<RevokeOptions, 'key'>) =>
       finish(await revoke(new Service(url), { ...options, key }, shell)),
     )

@@ -152,14 +152,6 @@ export const mutations: readonly Mutation[] = [
     tests: 'payouts/payment-resource/test/ledger.test.ts',
   },
   {
-    broken: 'A payout is posted from any state',
-    rule: 'FR-22',
-    file: 'payouts/payment-resource/src/holder-writes.ts',
-    passage: "WHERE p.payout_id = $1 AND p.state = '${change.from}' ${change.where ?? ''}",
-    replacement: "WHERE p.payout_id = $1 ${change.where ?? ''}",
-    tests: 'payouts/payment-resource/test/state-machine.test.ts',
-  },
-  {
     broken: 'An ambiguous payout fails before the settlement window is over',
     rule: 'FR-24',
     file: 'payouts/payment-resource/src/reconcile.ts',
