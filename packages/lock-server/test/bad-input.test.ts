@@ -8,7 +8,7 @@ import {
 } from '@dlock/protocol'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { envelopeIn, type Reply, type Sent, type Served, send, serve } from './serve.ts'
+import { envelopeIn, eventually, type Reply, type Sent, type Served, send, serve } from './serve.ts'
 
 const owner = { 'X-Owner-Id': 'worker' }
 const json = { ...owner, 'Content-Type': 'application/json' }
@@ -166,7 +166,7 @@ describe('an offer to speak another protocol is ignored, as HTTP asks', () => {
     const answers = (): number => received.join('').split('HTTP/1.1 200').length - 1
     for (const turn of [1, 2, 3]) {
       socket.write(request)
-      await expect.poll(answers).toBe(turn)
+      await eventually(answers).toBe(turn)
     }
     socket.write(last)
     await closed
@@ -202,9 +202,9 @@ describe('an offer to speak another protocol is ignored, as HTTP asks', () => {
     socket.write(
       `POST /v1/locks/k/acquire HTTP/1.1\r\nHost: a\r\n${offer}X-Owner-Id: worker\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     )
-    await expect.poll(() => served.engine.gauges().waiters).toBe(1)
+    await eventually(() => served.engine.gauges().waiters).toBe(1)
     socket.destroy()
-    await expect.poll(() => served.engine.gauges().waiters).toBe(0)
+    await eventually(() => served.engine.gauges().waiters).toBe(0)
   })
 })
 

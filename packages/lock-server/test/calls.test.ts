@@ -1,7 +1,7 @@
 import { MAX_FENCING_TOKEN } from '@dlock/lock-api'
 import { describe, expect, test } from 'vitest'
 import { callers, openSession } from './callers.ts'
-import { serve } from './serve.ts'
+import { eventually, serve } from './serve.ts'
 
 describe.each(Object.entries(callers))('over %s', (_, callerFor) => {
   test('L1 opens a session with the lease asked for, or 15 s', async () => {
@@ -118,7 +118,7 @@ describe.each(Object.entries(callers))('over %s', (_, callerFor) => {
     ]
     const grant = await caller.call('acquire', { key: 'k', sessionId: a })
     const waiting = caller.call('acquire', { key: 'k', sessionId: b, waitMillis: 30_000 })
-    await expect.poll(() => served.engine.gauges().waiters).toBe(1)
+    await eventually(() => served.engine.gauges().waiters).toBe(1)
     const refusal = await caller.refusal('acquire', { key: 'k', sessionId: c, waitMillis: 30_000 })
     expect(refusal).toMatchObject({ code: 'CONTENTION_EXCEEDED', retrySafe: true })
     expect(refusal.retryAfterMillis).toBeGreaterThan(0)

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { Call } from '../src/call.ts'
 import { callers, connect, openSession } from './callers.ts'
 import { faultyStore } from './faulty-store.ts'
-import { type Served, serve } from './serve.ts'
+import { eventually, type Served, serve } from './serve.ts'
 
 /** Sends an acquire whose answer nobody awaits. @returns how the caller goes away */
 function acquireAndLeave({ port }: Served, key: string, sessionId: string): () => void {
@@ -30,9 +30,9 @@ test('HTTP: who disconnects during a wait leaves the queue, and no grant behind'
   const { fencingToken } = await caller.call('acquire', { key: 'k', sessionId: holder })
 
   const leave = acquireAndLeave(served, 'k', waiter)
-  await expect.poll(() => served.engine.gauges().waiters).toBe(1)
+  await eventually(() => served.engine.gauges().waiters).toBe(1)
   leave()
-  await expect.poll(() => served.engine.gauges().waiters).toBe(0)
+  await eventually(() => served.engine.gauges().waiters).toBe(0)
 
   await caller.call('release', { key: 'k', fencingToken })
   expect(await caller.call('inspect', { key: 'k' })).toEqual({ held: false, key: 'k' })
@@ -48,12 +48,12 @@ test('HTTP: a grant that was made while its caller went away is released', async
   held.set('tryInsert', new Promise((resolve) => (letGo = resolve)))
 
   const leave = acquireAndLeave(served, 'k', sessionId)
-  await expect.poll(() => calls.get('tryInsert')).toBe(1)
+  await eventually(() => calls.get('tryInsert')).toBe(1)
   leave()
-  await expect.poll(abandoning.times).toBeGreaterThan(0)
+  await eventually(abandoning.times).toBeGreaterThan(0)
   letGo()
 
-  await expect.poll(() => calls.get('deleteIfOwner')).toBe(1)
+  await eventually(() => calls.get('deleteIfOwner')).toBe(1)
   expect(await store.read('k')).toBeUndefined()
 })
 
@@ -65,7 +65,7 @@ test('multiplexed: a cancelled wait is answered, and leaves no grant behind', as
   const { fencingToken } = await caller.call('acquire', { key: 'k', sessionId: holder })
 
   const answer = connection.ask('acquire', { key: 'k', sessionId: waiter, waitMillis: 30_000 })
-  await expect.poll(() => served.engine.gauges().waiters).toBe(1)
+  await eventually(() => served.engine.gauges().waiters).toBe(1)
   connection.sendRaw([{ id: 1, cancel: true }])
   expect(await answer).toMatchObject({ error: { code: 'LOCK_CONTENDED' } })
 
@@ -92,10 +92,10 @@ test('multiplexed: a connection that drops abandons its waits, and its sessions 
   for (const _ of [1, 2, 3]) {
     void connection.ask('acquire', { key: 'k', sessionId: waiter, waitMillis: 30_000 })
   }
-  await expect.poll(() => served.engine.gauges().waiters).toBe(3)
+  await eventually(() => served.engine.gauges().waiters).toBe(3)
 
   connection.socket.terminate()
-  await expect.poll(() => served.engine.gauges().waiters).toBe(0)
+  await eventually(() => served.engine.gauges().waiters).toBe(0)
   await caller.call('release', { key: 'k', fencingToken })
   expect(await caller.call('inspect', { key: 'k' })).toMatchObject({ held: false })
   await caller.call('acquire', { key: 'other', sessionId: waiter })
@@ -111,12 +111,12 @@ test('multiplexed: a grant that was made while its connection dropped is release
   held.set('tryInsert', new Promise((resolve) => (letGo = resolve)))
 
   void connection.ask('acquire', { key: 'k', sessionId })
-  await expect.poll(() => calls.get('tryInsert')).toBe(1)
+  await eventually(() => calls.get('tryInsert')).toBe(1)
   connection.socket.terminate()
-  await expect.poll(abandoning.times).toBeGreaterThan(0)
+  await eventually(abandoning.times).toBeGreaterThan(0)
   letGo()
 
-  await expect.poll(() => calls.get('deleteIfOwner')).toBe(1)
+  await eventually(() => calls.get('deleteIfOwner')).toBe(1)
   expect(await store.read('k')).toBeUndefined()
 })
 

@@ -7,7 +7,7 @@ import { ManualClock } from '@dlock/testing'
 import { expect, onTestFinished, test } from 'vitest'
 import { EventStream } from '../src/event-stream.ts'
 import { callers, openSession } from './callers.ts'
-import { serve } from './serve.ts'
+import { eventually, serve } from './serve.ts'
 
 interface Listener {
   readonly response: IncomingMessage
@@ -37,7 +37,7 @@ async function listen({ port }: { readonly port: number }): Promise<Listener> {
   })
   response.on('error', () => {})
   const ended = new Promise<void>((resolve) => response.on('close', resolve))
-  await expect.poll(() => comments).toContain(': listening')
+  await eventually(() => comments).toContain(': listening')
   return { response, events, comments, ended }
 }
 
@@ -52,7 +52,7 @@ test('L10 tells of grants, releases, revocations and sessions, in order, without
   const second = await caller.call('acquire', { key: 'k', sessionId })
   await caller.call('revoke', { key: 'k', operator: 'ops', reason: 'holder is stuck' })
   await caller.call('closeSession', { sessionId })
-  await expect.poll(() => listener.events.at(-1)?.type).toBe('session_closed')
+  await eventually(() => listener.events.at(-1)?.type).toBe('session_closed')
   expect(listener.events.map(({ type }) => type)).toEqual([
     'session_opened',
     'lock_granted',
@@ -75,7 +75,7 @@ test('a quiet stream says that it is alive', async () => {
   const clock = new ManualClock()
   const listener = await listen(await serve({ clock }))
   await clock.advance(15_000)
-  await expect.poll(() => listener.comments).toContain(': keep-alive')
+  await eventually(() => listener.comments).toContain(': keep-alive')
 })
 
 /** An event stream of its own, whose events the test makes: 64 KiB each, so that few are many. */
@@ -113,15 +113,15 @@ test('a reader that is too slow misses events, is told how many, and holds up no
   const total = 400 // 25 MiB: more than the kernel and the stream keep for a reader
   for (let count = 1; count <= total; count += 1) {
     told.tell(1)
-    await expect.poll(() => quick.events.length, { interval: 1 }).toBe(count)
+    await eventually(() => quick.events.length).toBe(count)
   }
   slow.response.resume()
-  await expect.poll(() => slow.events.at(-1)?.type).toBe('gap')
+  await eventually(() => slow.events.at(-1)?.type).toBe('gap')
   const [gap] = slow.events.filter((event) => event.type === 'gap')
   expect(slow.events.length - 1 + (gap?.missed ?? 0)).toBe(total)
   expect(gap?.missed).toBeGreaterThan(0)
   told.tell(1)
-  await expect.poll(() => slow.events.at(-1)?.type).toBe('lock_revoked')
+  await eventually(() => slow.events.at(-1)?.type).toBe('lock_revoked')
 })
 
 test('a reader that reads nothing at all is dropped', async () => {

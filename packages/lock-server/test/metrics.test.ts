@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { callers, openSession } from './callers.ts'
-import { type Served, send, serve } from './serve.ts'
+import { eventually, type Served, send, serve } from './serve.ts'
 
 interface Sample {
   readonly name: string
@@ -121,7 +121,7 @@ test('gauges follow what happens', async () => {
   const [holder, waiter] = [await openSession(caller), await openSession(caller)]
   const { fencingToken } = await caller.call('acquire', { key: 'k', sessionId: holder })
   const wait = caller.call('acquire', { key: 'k', sessionId: waiter, waitMillis: 30_000 })
-  await expect.poll(() => served.engine.gauges().waiters).toBe(1)
+  await eventually(() => served.engine.gauges().waiters).toBe(1)
   const now = async (name: string): Promise<number | undefined> =>
     (await samples(served)).find((sample) => sample.name === name)?.value
   expect(await now('lock_held_current')).toBe(1)

@@ -88,3 +88,8 @@ export function envelopeIn(reply: Reply): ErrorEnvelope {
   expect(reply.text).not.toMatch(/\bat .+:\d+:\d+|node_modules|\.ts\b/)
   return envelope as ErrorEnvelope
 }
+
+/** Waits until `read` gives what is expected. The bound is for a test that hangs, no expectation. */
+export function eventually<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
+  return expect.poll(read, { timeout: 30_000, interval: 5 })
+}

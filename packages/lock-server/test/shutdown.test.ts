@@ -3,7 +3,7 @@ import { ManualClock } from '@dlock/testing'
 import { expect, test } from 'vitest'
 import { callers, connect, openSession } from './callers.ts'
 import { faultyStore } from './faulty-store.ts'
-import { envelopeIn, send, serve } from './serve.ts'
+import { envelopeIn, eventually, send, serve } from './serve.ts'
 
 test('waits end with NOT_LEADER, in flight finishes, and then the connection closes with 1001', async () => {
   const { store, held, calls } = faultyStore()
@@ -13,11 +13,11 @@ test('waits end with NOT_LEADER, in flight finishes, and then the connection clo
   const [holder, waiter] = [await openSession(caller), await openSession(caller)]
   await caller.call('acquire', { key: 'k', sessionId: holder })
   const wait = connection.ask('acquire', { key: 'k', sessionId: waiter, waitMillis: 30_000 })
-  await expect.poll(() => served.engine.gauges().waiters).toBe(1)
+  await eventually(() => served.engine.gauges().waiters).toBe(1)
   let letGo = (): void => {}
   held.set('read', new Promise((resolve) => (letGo = resolve)))
   const look = connection.ask('inspect', { key: 'k' })
-  await expect.poll(() => calls.get('read')).toBe(1)
+  await eventually(() => calls.get('read')).toBe(1)
 
   const closed = served.close()
   expect(await wait).toMatchObject({ error: { code: 'NOT_LEADER', retrySafe: true } })
@@ -37,7 +37,7 @@ test('over HTTP, too, a wait ends with NOT_LEADER and 503', async () => {
   const [holder, waiter] = [await openSession(caller), await openSession(caller)]
   await caller.call('acquire', { key: 'k', sessionId: holder })
   const wait = caller.refusal('acquire', { key: 'k', sessionId: waiter, waitMillis: 30_000 })
-  await expect.poll(() => served.engine.gauges().waiters).toBe(1)
+  await eventually(() => served.engine.gauges().waiters).toBe(1)
   await served.close()
   expect((await wait).code).toBe('NOT_LEADER')
 })
@@ -52,11 +52,11 @@ test('/readyz fails while it lasts, for whoever still has a connection', async (
   socket.on('data', (chunk) => received.push(chunk.toString()))
   const ended = new Promise((resolve) => socket.on('close', resolve))
   socket.write('GET /v1/locks/k HTTP/1.1\r\nHost: a\r\n\r\n')
-  await expect.poll(() => calls.get('read')).toBe(1)
+  await eventually(() => calls.get('read')).toBe(1)
 
   const closed = served.close()
   socket.write('GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n')
-  await expect.poll(() => JSON.stringify(served.lines)).toContain('shutting down')
+  await eventually(() => JSON.stringify(served.lines)).toContain('shutting down')
   letGo()
   await ended
   expect(received.join('')).toMatch(/^HTTP\/1\.1 200 .*HTTP\/1\.1 503 .*"NOT_LEADER"/s)
@@ -72,7 +72,7 @@ test('what is stuck is cut off in the end', async () => {
   const overHttp = send(served, { path: '/v1/locks/k' })
   overHttp.catch(() => {})
   void connection.ask('inspect', { key: 'k' })
-  await expect.poll(() => calls.get('read')).toBe(2)
+  await eventually(() => calls.get('read')).toBe(2)
   const idle = createConnection(served.port, '127.0.0.1')
   await new Promise((resolve) => idle.once('connect', resolve))
 
