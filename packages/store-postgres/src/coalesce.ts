@@ -1,9 +1,8 @@
 import { setImmediate } from 'node:timers'
-import { ContentionError } from '@dlock/lock-api'
 import type { Clock } from '@dlock/system'
-import { type Executor, lockWaitMs, type Row, toldOf } from './execute.ts'
+import { type Executor, lockWaitMs, type Row, type Send, toldOf } from './execute.ts'
 import { type AskStatement, parameters } from './statement.ts'
-import { StatementFailure } from './translate-error.ts'
+import { StatementFailure, timedOut } from './translate-error.ts'
 
 /** One kind of call, made of many callers' asks in one statement. */
 export interface Kind<Ask, Answer> {
@@ -11,7 +10,7 @@ export interface Kind<Ask, Answer> {
   /** No two asks of one statement share it. */
   keyOf(ask: Ask): string
   /** The ask's columns, as text. */
-  row(ask: Ask): readonly string[]
+  readonly row: (ask: Ask) => readonly string[]
   /** In the order of the asks. `sentNanos`: the monotonic clock just before the statement left. */
   answers(asks: readonly Ask[], rows: readonly Row[], sentNanos: bigint): readonly Answer[]
 }
@@ -27,6 +26,7 @@ interface Member<Ask, Answer> {
   readonly ask: Ask
   readonly untilNanos: bigint
   answered: boolean
+  /** It is part of a statement: from then on it may happen. */
   sent: boolean
   resolve(answer: Answer): void
   reject(error: unknown): void
@@ -83,18 +83,33 @@ export class Coalescer<Ask, Answer> {
     this.#leaving = true
     setImmediate(() => {
       this.#leaving = false
-      while (this.#waiting.length > 0 && this.#inFlight < this.#limits.statements) {
-        this.#inFlight += 1
-        void this.#serve(this.#nextBatch()).finally(() => {
-          this.#inFlight -= 1
-          if (this.#waiting.length > 0) this.#leaveSoon()
-        })
-      }
+      this.#inFlight += 1
+      void this.#serveBatch().finally(() => {
+        this.#inFlight -= 1
+        if (this.#waiting.length > 0) this.#leaveSoon()
+      })
+      if (this.#waiting.length > this.#limits.asks) this.#leaveSoon()
     })
   }
 
+  /** Who comes along is settled when there is a connection; until then nothing can happen. */
+  async #serveBatch(): Promise<void> {
+    let batch: readonly Member<Ask, Answer>[] | undefined
+    try {
+      await this.#executor.withConnection(this.#executor.deadline(), async (send) => {
+        batch = this.#takeBatch()
+        if (batch.length > 0) await this.#sendTogether(send, batch)
+      })
+    } catch (failure) {
+      const failed = batch ?? this.#takeBatch()
+      const undone = failure instanceof StatementFailure && failure.fate === 'not-applied'
+      if (batch && batch.length > 1 && undone) await this.#serveOneByOne(batch)
+      else for (const member of failed) this.#reject(member, toldOf(failure))
+    }
+  }
+
   /** The first waiting call of each key; a second one for the same key waits for the next batch. */
-  #nextBatch(): Member<Ask, Answer>[] {
+  #takeBatch(): Member<Ask, Answer>[] {
     const batch = new Map<string, Member<Ask, Answer>>()
     const rest: Member<Ask, Answer>[] = []
     for (const member of this.#waiting) {
@@ -107,44 +122,38 @@ export class Coalescer<Ask, Answer> {
     return [...batch.values()]
   }
 
-  async #serve(batch: readonly Member<Ask, Answer>[]): Promise<void> {
-    if (batch.length === 0) return
-    try {
-      await this.#send(
-        batch,
-        batch.length === 1 ? lockWaitMs : (leftMs) => leftMs * BATCH_LOCK_WAIT,
-      )
-    } catch (failure) {
-      const alone = batch.length === 1
-      const again = !alone && failure instanceof StatementFailure && failure.fate === 'not-applied'
-      if (again) await this.#serveOneByOne(batch)
-      else for (const member of batch) this.#reject(member, toldOf(failure))
-    }
-  }
-
   /** A few at once, so that whoever is still blocked does not take the others' time. */
   async #serveOneByOne(members: readonly Member<Ask, Answer>[]): Promise<void> {
     const next = members.values()
     const lane = async (): Promise<void> => {
-      for (const member of next) if (!member.answered) await this.#serve([member])
+      for (const member of next) if (!member.answered) await this.#serveAlone(member)
     }
     await Promise.all(Array.from({ length: ALONE_AT_ONCE }, lane))
   }
 
+  async #serveAlone(member: Member<Ask, Answer>): Promise<void> {
+    try {
+      await this.#executor.withConnection(member.untilNanos, (send) =>
+        this.#sendTogether(send, [member]),
+      )
+    } catch (failure) {
+      this.#reject(member, toldOf(failure))
+    }
+  }
+
   /** @throws StatementFailure */
-  async #send(
-    batch: readonly Member<Ask, Answer>[],
-    lockMsOf: (leftMs: number) => number,
-  ): Promise<void> {
+  async #sendTogether(send: Send, batch: readonly Member<Ask, Answer>[]): Promise<void> {
     const asks = batch.map((member) => member.ask)
+    for (const member of batch) member.sent = true
     const sentNanos = this.#clock.monotonicNanos()
     // The last one joined last, so it has the most time.
     const untilNanos = batch.at(-1)?.untilNanos ?? sentNanos
-    const lockMs = Math.max(1, Math.floor(lockMsOf(Number(untilNanos - sentNanos) / 1_000_000)))
-    for (const member of batch) member.sent = true
+    const leftMs = Number(untilNanos - sentNanos) / 1_000_000
     const { one, many, columns } = this.#kind.statement
+    const alone = batch.length === 1
+    const lockMs = lockWaitMs(alone ? leftMs : leftMs * BATCH_LOCK_WAIT)
     const values = parameters(columns, asks.map(this.#kind.row), lockMs)
-    const rows = await this.#executor.attempt(batch.length === 1 ? one : many, values, untilNanos)
+    const rows = await send(alone ? one : many, values, untilNanos)
     const answers = this.#kind.answers(asks, rows, sentNanos)
     batch.forEach((member, index) => {
       this.#settle(member)
@@ -180,11 +189,7 @@ export class Coalescer<Ask, Answer> {
     const now = this.#clock.monotonicNanos()
     for (const member of this.#unanswered) {
       if (member.untilNanos > now) break
-      const fate = member.sent ? 'the change may have happened' : 'nothing was changed'
-      this.#reject(
-        member,
-        new ContentionError(`PostgreSQL could not decide: no answer within the deadline; ${fate}`),
-      )
+      this.#reject(member, timedOut(member.sent ? 'unknown' : 'not-applied').told)
     }
   }
 }

@@ -1,9 +1,20 @@
-import type { Clock, Timer } from '@dlock/system'
+import type { Clock } from '@dlock/system'
 import type { PgPool, PgPoolClient, PgQuery, PgTypes } from './driver-shape.ts'
 import type { Statement } from './statement.ts'
-import { StatementFailure, timedOut, translate } from './translate-error.ts'
+import { type Fate, StatementFailure, timedOut, translate } from './translate-error.ts'
 
 export type Row = readonly (string | null)[]
+
+/**
+ * Sends one statement.
+ *
+ * @throws StatementFailure, in time
+ */
+export type Send = (
+  statement: Statement,
+  values: readonly (string | null)[],
+  untilNanos: bigint,
+) => Promise<readonly Row[]>
 
 export interface ExecutorOptions {
   readonly pool: PgPool
@@ -19,29 +30,30 @@ export interface ExecutorOptions {
 const AS_TEXT: PgTypes = { getTypeParser: () => (text) => text }
 
 /**
- * Runs one statement on a connection of the pool, within a deadline.
+ * Runs statements on connections of the pool, within deadlines.
  *
  * The server bounds the wait for row locks (the statement's own `lock_timeout`), which is all that
  * these statements ever wait for. The clock here bounds everything else. A connection that did not
  * answer in time is closed: what it may still answer belongs to nobody.
  */
 export class Executor {
+  readonly clock: Clock
+  readonly callTimeoutMs: number
   readonly #options: ExecutorOptions
   readonly #callTimeoutNanos: bigint
   #prepared: boolean
 
   constructor(options: ExecutorOptions) {
+    this.clock = options.clock
+    this.callTimeoutMs = options.callTimeoutMs
     this.#options = options
     this.#callTimeoutNanos = BigInt(options.callTimeoutMs) * 1_000_000n
     this.#prepared = options.prepared
   }
 
-  get clock(): Clock {
-    return this.#options.clock
-  }
-
-  get callTimeoutMs(): number {
-    return this.#options.callTimeoutMs
+  /** The deadline of a call that starts now, by the monotonic clock. */
+  deadline(): bigint {
+    return this.clock.monotonicNanos() + this.#callTimeoutNanos
   }
 
   /** The limit on lock waits of a call that makes one statement, as that statement's parameter. */
@@ -49,34 +61,89 @@ export class Executor {
     return String(lockWaitMs(this.callTimeoutMs))
   }
 
-  /** The deadline of a call that starts now, by the monotonic clock. */
-  deadline(): bigint {
-    return this.#options.clock.monotonicNanos() + this.#callTimeoutNanos
-  }
-
   /**
-   * The call's own statement: its last parameter is the limit on lock waits, if it has any.
+   * A call that is one statement.
    *
    * @throws ContentionError, NotLeaderError
    */
-  async run(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]> {
+  async run(statement: Statement, values: readonly (string | null)[]): Promise<readonly Row[]> {
+    const untilNanos = this.deadline()
     try {
-      return await this.attempt(statement, values, this.deadline())
+      return await this.withConnection(untilNanos, (send) => send(statement, values, untilNanos))
     } catch (failure) {
       throw toldOf(failure)
     }
   }
 
-  /** As `run`, where the caller needs to know what became of a statement that failed. */
-  async attempt(
+  /**
+   * Several statements without parameters, in one transaction.
+   *
+   * @throws ContentionError, NotLeaderError
+   */
+  async runScript(text: string): Promise<void> {
+    const untilNanos = this.deadline()
+    try {
+      await this.#onClient(untilNanos, (client) =>
+        this.#inTime(client.query({ text }), untilNanos, 'unknown', 'script'),
+      )
+    } catch (failure) {
+      throw toldOf(failure)
+    }
+  }
+
+  /**
+   * For who chooses what to send when there is a connection, or sends more than one statement.
+   *
+   * @throws StatementFailure when there is no connection in time, and what `use` throws
+   */
+  withConnection<Result>(
+    untilNanos: bigint,
+    use: (send: Send) => Promise<Result>,
+  ): Promise<Result> {
+    return this.#onClient(untilNanos, (client) =>
+      use((statement, values, until) => this.#send(client, statement, values, until)),
+    )
+  }
+
+  async #onClient<Result>(
+    untilNanos: bigint,
+    use: (client: PgPoolClient) => Promise<Result>,
+  ): Promise<Result> {
+    const client = await this.#connect(untilNanos)
+    // Without a listener, a connection that breaks between two answers would end the process. The
+    // statement in flight is told as well, which is enough.
+    client.on('error', ignore)
+    let destroy = false
+    try {
+      return await use(client)
+    } catch (failure) {
+      destroy = failure instanceof StatementFailure && failure.breaksConnection
+      throw failure
+    } finally {
+      client.removeListener('error', ignore)
+      client.release(destroy)
+    }
+  }
+
+  #connect(untilNanos: bigint): Promise<PgPoolClient> {
+    const connecting = this.#options.pool.connect()
+    const client = this.#inTime(connecting, untilNanos, 'not-applied', 'connect')
+    // The pool may still come up with a connection when nobody waits for it any more.
+    client.catch(() => connecting.then((late) => late.release()).catch(ignore))
+    return client
+  }
+
+  async #send(
+    client: PgPoolClient,
     statement: Statement,
-    values: readonly unknown[],
+    values: readonly (string | null)[],
     untilNanos: bigint,
   ): Promise<readonly Row[]> {
     try {
-      return await this.#attemptOnce(statement, values, untilNanos)
+      return await this.#sendOnce(client, statement, values, untilNanos)
     } catch (failure) {
-      if (!this.#prepared || !mixedUp(failure)) throw failure
+      const mixedUp = failure instanceof StatementFailure && failure.forgetsStatements
+      if (!this.#prepared || !mixedUp) throw failure
       // It was refused before it ran, so it may be sent again.
       this.#prepared = false
       this.#options.onWarning(
@@ -84,13 +151,14 @@ export class Executor {
           'at some cost. Set preparedStatements to false, or use PgBouncer 1.21 or newer with ' +
           'max_prepared_statements.',
       )
-      return this.#attemptOnce(statement, values, untilNanos)
+      return this.#sendOnce(client, statement, values, untilNanos)
     }
   }
 
-  #attemptOnce(
+  async #sendOnce(
+    client: PgPoolClient,
     { name, text }: Statement,
-    values: readonly unknown[],
+    values: readonly (string | null)[],
     untilNanos: bigint,
   ): Promise<readonly Row[]> {
     const query: PgQuery = {
@@ -100,61 +168,32 @@ export class Executor {
       rowMode: 'array',
       types: AS_TEXT,
     }
-    return this.#onConnection(name, query, untilNanos)
+    const result = await this.#inTime(client.query(query), untilNanos, 'unknown', name)
+    return result.rows as Row[]
   }
 
-  /**
-   * Several statements without parameters, in one transaction.
-   *
-   * @throws ContentionError, NotLeaderError
-   */
-  async runScript(text: string): Promise<void> {
-    try {
-      await this.#onConnection('script', { text }, this.deadline())
-    } catch (failure) {
-      throw toldOf(failure)
-    }
-  }
-
-  async #onConnection(name: string, query: PgQuery, untilNanos: bigint): Promise<readonly Row[]> {
-    const { pool, onDriverError } = this.#options
-    let sent = false
-    const alarm = this.#setAlarm(untilNanos, () => timedOut(sent ? 'unknown' : 'not-applied'))
-    const connecting = pool.connect()
-    let client: PgPoolClient | undefined
-    let failure: StatementFailure | undefined
-    try {
-      client = await Promise.race([connecting, alarm.rings])
-      // Without a listener, a connection that breaks between two answers would end the process.
-      // The statement in flight is told as well, which is enough.
-      client.on('error', ignore)
-      sent = true
-      const result = await Promise.race([client.query(query), alarm.rings])
-      return result.rows as Row[]
-    } catch (error) {
-      if (!(error instanceof StatementFailure)) onDriverError(error, name)
-      failure = error instanceof StatementFailure ? error : translate(error, sent)
-      throw failure
-    } finally {
-      alarm.cancel()
-      // The pool may still come up with a connection, when nobody waits for it any more.
-      if (client === undefined) connecting.then((late) => late.release()).catch(ignore)
-      client?.removeListener('error', ignore)
-      client?.release(failure?.breaksConnection ?? false)
-    }
-  }
-
-  #setAlarm(
+  /** @throws StatementFailure, of that fate when nothing comes in time */
+  #inTime<Result>(
+    answer: Promise<Result>,
     untilNanos: bigint,
-    failure: () => StatementFailure,
-  ): { readonly rings: Promise<never>; cancel(): void } {
-    const { clock } = this.#options
-    const leftMs = Number(untilNanos - clock.monotonicNanos()) / 1_000_000
-    let timer: Timer | undefined
-    const rings = new Promise<never>((_, reject) => {
-      timer = clock.setTimer(leftMs, () => reject(failure()), { keepAlive: true })
+    fate: Fate,
+    name: string,
+  ): Promise<Result> {
+    const leftMs = Number(untilNanos - this.clock.monotonicNanos()) / 1_000_000
+    return new Promise((resolve, reject) => {
+      const alarm = this.clock.setTimer(leftMs, () => reject(timedOut(fate)), { keepAlive: true })
+      answer.then(
+        (result) => {
+          alarm.cancel()
+          resolve(result)
+        },
+        (error: unknown) => {
+          alarm.cancel()
+          this.#options.onDriverError(error, name)
+          reject(translate(error, fate === 'unknown'))
+        },
+      )
     })
-    return { rings, cancel: () => timer?.cancel() }
   }
 }
 
@@ -166,10 +205,6 @@ export function lockWaitMs(leftMs: number): number {
 /** What the caller of the store is told. */
 export function toldOf(failure: unknown): unknown {
   return failure instanceof StatementFailure ? failure.told : failure
-}
-
-function mixedUp(failure: unknown): boolean {
-  return failure instanceof StatementFailure && failure.forgetsStatements
 }
 
 function ignore(): void {}

@@ -105,7 +105,9 @@ export class Sweeper {
     const untilNanos = this.#executor.deadline()
     for (;;) {
       try {
-        return await this.#executor.attempt(SWEEP, values, untilNanos)
+        return await this.#executor.withConnection(untilNanos, (send) =>
+          send(SWEEP, values, untilNanos),
+        )
       } catch (failure) {
         const late = this.#executor.clock.monotonicNanos() >= untilNanos
         if (late || !(failure instanceof StatementFailure) || !failure.metLock) {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '@dlock/system'
 import type { StoreFixture } from '@dlock/tck'
 import pg from 'pg'
-import { migrate, PostgresStore, type PostgresStoreOptions } from '../src/index.ts'
+import { migrate, type PgPool, PostgresStore, type PostgresStoreOptions } from '../src/index.ts'
 
 /** A migrated database, and who looks at it from outside the store. */
 export interface Schema extends AsyncDisposable {
@@ -13,7 +13,8 @@ export interface Schema extends AsyncDisposable {
 }
 
 export async function migratedSchema(url: string): Promise<Schema> {
-  const admin = new pg.Pool({ connectionString: url, max: 4 })
+  const admin = new pg.Pool({ connectionString: url, max: 4, application_name: 'admin' })
+  admin.on('error', () => {})
   await migrate(admin)
   return {
     url,
@@ -39,12 +40,15 @@ export const CAPABILITIES = [
   'health',
 ] as const
 
-/** `storeUrl`: where the stores' pools go, when not straight to the server. */
-export function fixtureOf(
-  schema: () => Schema,
-  options: Partial<PostgresStoreOptions> = {},
-  storeUrl: () => string = () => schema().url,
-): StoreFixture {
+export interface FixtureOptions extends Partial<Omit<PostgresStoreOptions, 'pool'>> {
+  /** Where the stores' pools go, when not straight to the server. */
+  readonly poolUrl?: () => string
+  /** What lies between a store and its pool. */
+  readonly through?: (pool: pg.Pool) => PgPool
+}
+
+export function fixtureOf(schema: () => Schema, options: FixtureOptions = {}): StoreFixture {
+  const { poolUrl = () => schema().url, through = (pool) => pool, ...storeOptions } = options
   return {
     capabilities: CAPABILITIES,
     async open() {
@@ -52,13 +56,14 @@ export function fixtureOf(
       await schema().empty()
       const pools: pg.Pool[] = []
       const open = (): PostgresStore => {
-        const pool = new pg.Pool({ connectionString: storeUrl(), max: 8 })
+        const pool = new pg.Pool({ connectionString: poolUrl(), max: 8 })
+        pool.on('error', () => {})
         pools.push(pool)
         return new PostgresStore({
-          pool,
+          pool: through(pool),
           listen: () => new pg.Client({ connectionString: url }),
           callTimeoutMs: 10_000,
-          ...options,
+          ...storeOptions,
         })
       }
       return {
