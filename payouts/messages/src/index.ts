@@ -23,3 +23,4 @@ export {
 } from './service.ts'
 export * as kinds from './settings.ts'
 export { readSettings, type Setting, type Settings } from './settings.ts'
+export { beginTrace, type SpanName, type Trace } from './tracing.ts'

@@ -12,6 +12,7 @@ import { type Clock, type Ids, systemClock, systemIds } from '@dlock/system'
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
+import { beginTrace, type SpanName } from './tracing.ts'
 
 export interface ServiceParts {
   readonly log: Logger
@@ -77,9 +78,11 @@ export class Service {
     return this.#app
   }
 
+  /** @param span the name of the step, for those that have one */
   serve<Input, Output>(
     operation: Operation<Input, Output>,
     handle: (input: Input, context: CallContext) => Promise<Output>,
+    span?: SpanName,
   ): void {
     this.#app.route({
       method: operation.method,
@@ -88,9 +91,20 @@ export class Service {
         const input = inputOf(operation as Operation<unknown, unknown>, request)
         const faults = operation.input.faults(input)
         if (faults.length > 0) throw invalid(faults)
-        const traceId = this.#traceIdOf(request)
-        const context = { traceId, log: this.#parts.log.child({ traceId }) }
-        const output = await handle(input as Input, context)
+        const { fencingToken: token } = input as { readonly fencingToken?: string }
+        const step = beginTrace(this.#ids, {
+          name: span,
+          traceparent: traceparentOf(request),
+          token,
+        })
+        const { traceId, spanId } = step
+        ;(request as Traced).traceId = traceId
+        const context = { traceId, log: this.#parts.log.child({ traceId, spanId }) }
+        const output = await handle(input as Input, context).catch((error: unknown) => {
+          step.end(failureOf(error).code)
+          throw error
+        })
+        step.end()
         return reply.code(operation.status).type(JSON_TYPE).send(JSON.stringify(output))
       },
     })
@@ -117,14 +131,18 @@ export class Service {
     return failure
   }
 
+  /** Of the step that was begun for the request; else the caller's, or a new one. */
   #traceIdOf(request: FastifyRequest): string {
-    const parent = request.headers['traceparent']
-    const match = typeof parent === 'string' ? TRACEPARENT.exec(parent) : null
-    const known = match?.[1] ?? (request as { traceId?: string }).traceId
-    const traceId = known ?? this.#ids.uuid().replaceAll('-', '')
-    ;(request as { traceId?: string }).traceId = traceId
-    return traceId
+    const known = (request as Traced).traceId
+    return known ?? beginTrace(this.#ids, { traceparent: traceparentOf(request) }).traceId
   }
+}
+
+type Traced = FastifyRequest & { traceId?: string }
+
+function traceparentOf({ headers }: FastifyRequest): string | undefined {
+  const { traceparent } = headers
+  return typeof traceparent === 'string' ? traceparent : undefined
 }
 
 /** For an entry point: this process's clock, unless a test hands in its own. */
@@ -133,7 +151,6 @@ export function clockOf(parts: { readonly clock?: Clock }): Clock {
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8'
-const TRACEPARENT = /^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-/
 
 const FRAMEWORK_CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_BAD_URL: 'VALIDATION_FAILED',

@@ -51,17 +51,21 @@ export function servePayments(service: Service, { guarded, metrics }: PaymentHtt
 
 function serveHolderWrites(service: Service, { guarded, metrics }: PaymentHttp): void {
   const answer = answerer(metrics)
-  service.serve(operations.claim, async (input, context) => {
-    checkIdempotencyKey(input)
-    const payout = answer(await claim(guarded, input), input, context, 'account')
-    if (payout.state === 'FAILED') {
-      throw new Failure('INSUFFICIENT_FUNDS', 'the account does not have the money', {
-        details: { payoutId: payout.payoutId, state: payout.state },
-      })
-    }
-    note(context, 'payout_claimed', input, payout)
-    return payout
-  })
+  service.serve(
+    operations.claim,
+    async (input, context) => {
+      checkIdempotencyKey(input)
+      const payout = answer(await claim(guarded, input), input, context, 'account')
+      if (payout.state === 'FAILED') {
+        throw new Failure('INSUFFICIENT_FUNDS', 'the account does not have the money', {
+          details: { payoutId: payout.payoutId, state: payout.state },
+        })
+      }
+      note(context, 'payout_claimed', input, payout)
+      return payout
+    },
+    'payment.claim',
+  )
   service.serve(operations.submitted, async (input, context) => {
     checkIdempotencyKey(input)
     return answer(await markSubmitted(guarded, input), input, context, 'account')
@@ -75,12 +79,16 @@ function serveHolderWrites(service: Service, { guarded, metrics }: PaymentHttp):
     if (payout.state === 'RAIL_AMBIGUOUS') note(context, 'rail_ambiguous', input, payout)
     return payout
   })
-  service.serve(operations.post, async (input, context) => {
-    checkIdempotencyKey(input)
-    const payout = answer(await post(guarded, input), input, context, 'ledger')
-    note(context, 'payout_posted', input, payout)
-    return payout
-  })
+  service.serve(
+    operations.post,
+    async (input, context) => {
+      checkIdempotencyKey(input)
+      const payout = answer(await post(guarded, input), input, context, 'ledger')
+      note(context, 'payout_posted', input, payout)
+      return payout
+    },
+    'ledger.post',
+  )
 }
 
 function serveOperator(service: Service, pool: pg.Pool): void {

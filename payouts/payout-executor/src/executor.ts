@@ -1,6 +1,7 @@
 import { LockLostError, RetryableLockError, SessionDeadError } from '@dlock/lock-api'
 import { LeaseTooShortError, type LockClient, type LockClientSession } from '@dlock/lock-client'
 import {
+  beginTrace,
   call,
   lockKeyOf,
   type Payout,
@@ -122,9 +123,9 @@ export class Executor {
     try {
       const payout = await this.#reread(candidate.payoutId)
       if (payout === undefined) return 'later'
-      const traceId = ids.uuid().replaceAll('-', '')
-      const traceparent = `00-${traceId}-${traceId.slice(16)}-01`
       const token = lock.fencingToken.toString()
+      const step = beginTrace(ids, { name: 'payout.execute', token })
+      const { traceId, traceparent } = step
       log.debug({ event: 'payout_begun', payoutId: payout.payoutId, token, traceId })
       const checkStillHeld = settings.livenessChecks
         ? (needMs: number) => session.checkStillHeld(lock, { needMs })
@@ -134,7 +135,12 @@ export class Executor {
         log.warn({ event: 'refused', ownerId: settings.ownerId, token, traceId, code, details })
       }
       const parts = { ...settings, ids, traceparent, checkStillHeld, timed, onRefused, reached }
-      return await new Section(parts, lock, payout).run()
+      const end = await new Section(parts, lock, payout).run().catch((error: unknown) => {
+        step.end((error as Error).name)
+        throw error
+      })
+      step.end(end === 'fenced' || end === 'ambiguous' ? end : undefined)
+      return end
     } finally {
       await this.#timed('release', () => session.release(lock)).catch((error: unknown) => {
         // At worst the grant ends with its lease.

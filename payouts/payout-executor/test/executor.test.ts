@@ -1,3 +1,5 @@
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { paymentOperations as payments } from '@dlock/messages'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Town } from './town.ts'
@@ -62,21 +64,35 @@ test('an acknowledgement that comes twice is one', async () => {
   expect(await town.railRequests(payout)).toBe(1)
 })
 
-test('FR-27: without the lock service nothing is paid, the backlog ages, and then it drains', async () => {
-  const payout = await town.payout()
-  const metric = async (url: string): Promise<number> => {
-    const text = await (await fetch(`${url}/metrics`)).text()
-    return Number(/^payout_backlog_age_seconds (.*)$/m.exec(text)?.[1])
-  }
-  {
-    await using cutOff = await town.executor({ PAYOUT_LOCK_URL: 'http://127.0.0.1:9' })
-    let age = 0
-    while (age < 0.5) age = await metric(cutOff.url)
-    expect(await town.ask(payments.getPayout, { payoutId: payout.payoutId })).toMatchObject({
-      state: 'PENDING',
-    })
-    expect(await town.railRequests(payout)).toBe(0)
-  }
-  await using _executor = await town.executor()
-  await town.until(payout, 'POSTED')
-})
+/** A lock server that is there and of no use; `undefined`: nobody listens. */
+const USELESS: readonly (readonly [string, RequestListener | undefined])[] = [
+  ['down', undefined],
+  ['silent', () => undefined],
+  ['answering errors', (_, res) => void res.writeHead(500).end('{}')],
+]
+
+test.each(USELESS)(
+  'FR-27: with a lock service that is %s nothing is paid, the backlog ages, and then it drains',
+  async (_, listener) => {
+    const payout = await town.payout()
+    const useless = createServer(listener)
+    await new Promise<void>((resolve) => useless.listen(0, '127.0.0.1', resolve))
+    const { port } = useless.address() as AddressInfo
+    if (listener === undefined) useless.close()
+    {
+      await using cutOff = await town.executor({ PAYOUT_LOCK_URL: `http://127.0.0.1:${port}` })
+      let age = 0
+      while (age < 0.5) {
+        const text = await (await fetch(`${cutOff.url}/metrics`)).text()
+        age = Number(/^payout_backlog_age_seconds (.*)$/m.exec(text)?.[1])
+      }
+      const read = await town.ask(payments.getPayout, { payoutId: payout.payoutId })
+      expect(read.state).toBe('PENDING')
+      expect(await town.railRequests(payout)).toBe(0)
+    }
+    useless.closeAllConnections()
+    useless.close()
+    await using _executor = await town.executor()
+    await town.until(payout, 'POSTED')
+  },
+)

@@ -22,13 +22,17 @@ export interface RailProxyHttp {
 
 /** The calls of guard 2. What decides is in `ForwardOnce`; here it is spelled, logged and counted. */
 export function serveRailProxy(service: Service, { guard, rail, metrics }: RailProxyHttp): void {
-  service.serve(operations.submit, async (input, context) => {
-    const fencingToken = tokenOf(input.fencingToken, 'fencingToken')
-    if (input.idempotencyKey !== idempotencyKeyOf(input.payoutId)) {
-      throw new Failure('IDEMPOTENCY_CONFLICT', 'X-Idempotency-Key is not the one of this payout')
-    }
-    return answer(await guard.submit(submissionOf(input, fencingToken)), input, context, metrics)
-  })
+  service.serve(
+    operations.submit,
+    async (input, context) => {
+      const fencingToken = tokenOf(input.fencingToken, 'fencingToken')
+      if (input.idempotencyKey !== idempotencyKeyOf(input.payoutId)) {
+        throw new Failure('IDEMPOTENCY_CONFLICT', 'X-Idempotency-Key is not the one of this payout')
+      }
+      return answer(await guard.submit(submissionOf(input, fencingToken)), input, context, metrics)
+    },
+    'rail.submit',
+  )
   service.serve(operations.submissions, async ({ payoutId }) => {
     const attempts = await guard.attempts(idempotencyKeyOf(payoutId))
     return {
