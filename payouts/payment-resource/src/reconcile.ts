@@ -8,6 +8,7 @@ import {
   type SubmissionRecord,
 } from '@dlock/messages'
 import type pg from 'pg'
+import { getPayout } from './accounts.ts'
 import { decide } from './decisions.ts'
 import { PAYOUT_COLUMNS, type PayoutRow, toPayout } from './payout-row.ts'
 
@@ -66,7 +67,8 @@ export async function reconcile(parts: ReconcilerParts): Promise<Reconciliation>
     }
     const state = await resolveAmbiguous(parts, payout, rail, row.age_ms)
     if (state !== undefined) resolved.push({ payoutId: payout.payoutId, state })
-    found.push(...compare(parts, { ...payout, state: state ?? payout.state }, rail, row.age_ms))
+    const after = await getPayout(parts.pool, payout.payoutId)
+    found.push(...compare(parts, payout, after, rail, row.age_ms))
   })
   const { rows } = await parts.pool.query<{ n: number }>('SELECT count(*)::int AS n FROM account')
   return {
@@ -121,8 +123,13 @@ async function resolveAmbiguous(
   return undefined
 }
 
+/**
+ * While payouts go on, what was read first is older. Money that is seen to have left must show in
+ * the payout as it is *after* that; what a payout claims *before* must show at the rail.
+ */
 function compare(
   { settlementWindowMs, ambiguousLimitMs }: ReconcilerParts,
+  before: Payout,
   { payoutId, state }: Payout,
   { submissions, transfers }: RailEvidence,
   ageMs: number,
@@ -139,7 +146,7 @@ function compare(
     note('submission_without_ledger', `money left, and the payout is ${state}`)
   }
   const settled = ageMs > settlementWindowMs
-  if (state === 'POSTED' && ((transfers.length === 0 && settled) || !left)) {
+  if (before.state === 'POSTED' && ((transfers.length === 0 && settled) || !left)) {
     note('ledger_without_submission', 'booked, and the rail knows nothing of it')
   }
   if (state === 'RAIL_AMBIGUOUS' && ageMs > ambiguousLimitMs) {
