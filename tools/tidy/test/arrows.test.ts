@@ -26,6 +26,19 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'rail-proxy': ['lock-api', 'protocol', 'guard', 'messages'],
   'rail-stub': ['protocol', 'messages'],
   'payout-executor': ['lock-api', 'protocol', 'guard', 'messages', 'lock-client'],
+  model: ['lock-api'],
+  // Its program drives an engine over a store in its own process when it is given no address.
+  traffic: [
+    'lock-api',
+    'lock-client',
+    'guard',
+    'model',
+    'engine',
+    'store-memory',
+    'store-postgres',
+    'local-postgres',
+  ],
+  check: ['lock-api', 'model'],
   faults: ['lock-api'],
   // It starts lockd, databases and the payouts as processes, and knows none of their code.
   chaos: ['local-postgres', 'faults'],
