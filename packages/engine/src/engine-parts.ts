@@ -39,10 +39,10 @@ export function engineParts(options: EngineOptions): EngineParts {
   const settings = settingsFrom(options)
   const { store } = options
   const capabilities = capabilitiesOf(store)
-  const { transfer, waiting, ttlBounds, tokens, sessions: describing } = capabilities
+  const { transfer, waiting, queue: line, ttlBounds, tokens, sessions: describing } = capabilities
   const maxLatenessMs = ttlBounds?.maxLatenessMs ?? 0
   const lease = new LeaseTimes(settings.safetyMargin, (ttlMs) => grantedTtlMs(ttlMs, ttlBounds))
-  const shared = { ...settings, store, registry: store, maxLatenessMs, waiting, transfer }
+  const shared = { ...settings, store, registry: store, maxLatenessMs, waiting, line, transfer }
 
   const events = new Events()
   const grants = new Grants()

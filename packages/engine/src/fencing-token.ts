@@ -92,9 +92,10 @@ export class Granting {
     const { clock, guard } = this.#options
     const mark = guard.mark(next.key)
     const sentNanos = clock.monotonicNanos()
-    const { released, granted } = await transfer.transfer(next.key, fencingToken, next)
+    const { released, granted, passedOver } = await transfer.transfer(next.key, fencingToken, next)
     if (granted === undefined) {
-      if (!released) return { released }
+      // Too late, or another process is before this one: nothing against the waiter itself.
+      if (!released || passedOver === true) return { released }
       const refusal = new SessionDeadError('expired')
       this.#options.onSessionDead(next.sessionId, refusal)
       return { released, refusal }

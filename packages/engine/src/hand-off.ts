@@ -41,7 +41,7 @@ interface Released {
  * and a waiter that joined here meanwhile is told directly.
  *
  * First in, first out holds within a process. Between processes the key goes to whoever asks
- * first; so that a busy process does not keep it for ever, every second or so of transfers it
+ * first, unless the store has a queue for them, which a transfer does not pass by either; so that a busy process does not keep it for ever, every second or so of transfers it
  * deletes instead and gives the others a head start.
  */
 export class HandOff {

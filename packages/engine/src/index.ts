@@ -30,8 +30,9 @@
  * A head that was refused marks the grant as wanted and sleeps until its release is announced or
  * its lease ends; once a second it looks, in case an announcement was lost. A release in the same
  * process hands the key to the head in one statement (`hand-off.ts`). The order is first in, first
- * out within a process; between processes the key goes to whoever asks first, and a busy process
- * steps back once a second.
+ * out within a process; between processes it is theirs in turn where the store has a queue for
+ * them (`QueueCapability`), and else goes to whoever asks first, and a busy process steps back once
+ * a second.
  *
  * **Not promised**: order across processes; that an event tells of every end of a grant
  * (`lock-event.ts`); that a grant whose answer was lost is gone before its lease ends, when the

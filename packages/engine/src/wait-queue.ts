@@ -1,6 +1,7 @@
 import {
   ContentionError,
   type LockHandle,
+  type QueueCapability,
   RetryableLockError,
   type WaitingCapability,
 } from '@dlock/lock-api'
@@ -21,6 +22,8 @@ export interface WaitQueueOptions {
   readonly random: Random
   readonly meter: EngineMeter
   readonly waiting: WaitingCapability | undefined
+  /** Where processes stand in line for a key, if the store can order them. */
+  readonly line: QueueCapability | undefined
   readonly fallbackPollMs: number
   readonly maxLatenessMs: number
   /** Writes the grant down and tells the listeners; the last thing before a caller gets it. */
@@ -152,6 +155,7 @@ export class WaitQueue {
       else await this.#look(head)
     }
     this.#driving = undefined
+    void this.#options.line?.leave(this.key)
     this.#onEmpty()
   }
 
@@ -184,7 +188,7 @@ export class WaitQueue {
 
   /** Learns when the lease ends, marks it as wanted, and sleeps until something may have changed. */
   async #look(head: Waiter): Promise<void> {
-    const { waiting, fallbackPollMs, random } = this.#options
+    const { waiting, line, fallbackPollMs, random } = this.#options
     const pollMs = jitteredMs(random, fallbackPollMs)
     if (waiting === undefined) {
       const woken = await this.#nap.sleep(pollMs)
@@ -194,6 +198,8 @@ export class WaitQueue {
     this.#handedOnMs = Number.POSITIVE_INFINITY
     let remainingMs: number | undefined
     try {
+      // The place is this process's, for whoever is its head; a grant uses it up.
+      await line?.join(this.key)
       remainingMs = await waiting.want(this.key)
     } catch (error) {
       if (error instanceof RetryableLockError) this.#outlook.failed(error)

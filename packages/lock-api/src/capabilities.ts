@@ -9,6 +9,7 @@ import type { LockStore } from './lock-store.ts'
  */
 export interface StoreCapabilities {
   readonly waiting?: WaitingCapability
+  readonly queue?: QueueCapability
   readonly transfer?: TransferCapability
   readonly sessions?: SessionCapability
   readonly listing?: ListingCapability
@@ -52,13 +53,35 @@ export interface WaitingCapability {
 /** Stops listening; no announcement arrives after it has resolved. Idempotent. */
 export type Unsubscribe = () => Promise<void>
 
+/**
+ * First in, first out among the processes that wait for a key. This store is one of them, with at
+ * most one place in each queue.
+ */
+export interface QueueCapability {
+  /**
+   * Stands behind everybody who waits for the key already; one who stands there stays, and a grant
+   * of the key moves it to the end. Whoever stands behind another process, or not in the queue while
+   * somebody else does, is refused the key by `tryInsert` and `transfer` as if it were held, and
+   * told by `want` until when at most. To be repeated at least every 2 s: a place that nobody keeps
+   * lapses.
+   *
+   * Fairness and nothing else is promised: a place may lapse early when the store is in trouble.
+   *
+   * @throws ContentionError, NotLeaderError when it may not stand in the queue
+   */
+  join(key: string): Promise<void>
+
+  /** Gives the place up, if it has one. Never rejects: a place that cannot be removed lapses. */
+  leave(key: string): Promise<void>
+}
+
 /** The release of one grant and the next one's insertion in one atomic step: no window between. */
 export interface TransferCapability {
   /**
    * Deletes the grant (key, token), as `deleteIfOwner`, and grants the key to `next`, as
    * `tryInsert`, in one step. When (key, token) is gone, nothing is granted; when `next`'s session
-   * is dead, the key is left free. A mark of `want` is not lost: it passes to the new grant, or the
-   * key is announced as freed.
+   * is dead, or another process is before this one in the queue, the key is left free. A mark of
+   * `want` is not lost: it passes to the new grant, or the key is announced as freed.
    */
   transfer(key: string, fencingToken: bigint, next: NextHolder): Promise<Transfer>
 }
@@ -74,6 +97,8 @@ export interface NextHolder {
 export interface Transfer {
   readonly released: boolean
   readonly granted: LockHandle | undefined
+  /** Nothing was granted, for another process is before this one in the `QueueCapability`'s queue. */
+  readonly passedOver?: true
 }
 
 /** Whose a session is, and whether it lives. */

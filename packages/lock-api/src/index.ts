@@ -31,6 +31,7 @@ export {
   type NextHolder,
   type Page,
   type PageQuery,
+  type QueueCapability,
   type Revocation,
   type SessionCapability,
   type SessionInfo,

@@ -13,6 +13,7 @@ import type {
   NextHolder,
   Page,
   PageQuery,
+  QueueCapability,
   Revocation,
   SessionCapability,
   SessionInfo,
@@ -112,6 +113,7 @@ expectTypeOf<SessionRegistry['locksOf']>().toEqualTypeOf<
 expectTypeOf<CapableStore>().toEqualTypeOf<{ capabilities(): StoreCapabilities }>()
 expectTypeOf<StoreCapabilities>().toEqualTypeOf<{
   readonly waiting?: WaitingCapability
+  readonly queue?: QueueCapability
   readonly transfer?: TransferCapability
   readonly sessions?: SessionCapability
   readonly listing?: ListingCapability
@@ -123,6 +125,10 @@ expectTypeOf<StoreCapabilities>().toEqualTypeOf<{
 expectTypeOf<WaitingCapability>().toEqualTypeOf<{
   want(key: string): Promise<number | undefined>
   subscribe(onFreed: (key: string) => void, onGap: () => void): Promise<Unsubscribe>
+}>()
+expectTypeOf<QueueCapability>().toEqualTypeOf<{
+  join(key: string): Promise<void>
+  leave(key: string): Promise<void>
 }>()
 expectTypeOf<Unsubscribe>().toEqualTypeOf<() => Promise<void>>()
 expectTypeOf<TransferCapability>().toEqualTypeOf<{
@@ -136,6 +142,7 @@ expectTypeOf<NextHolder>().toEqualTypeOf<{
 expectTypeOf<Transfer>().toEqualTypeOf<{
   readonly released: boolean
   readonly granted: LockHandle | undefined
+  readonly passedOver?: true
 }>()
 expectTypeOf<SessionCapability>().toEqualTypeOf<{
   describeSession(sessionId: string): Promise<SessionState>

@@ -7,6 +7,7 @@ import { Epoch } from './epoch.ts'
 import { tokenOf } from './fencing-token.ts'
 import { KeySpace } from './key-space.ts'
 import { Proposals } from './proposals.ts'
+import type { Place } from './queue.ts'
 import { lockRecordOf, type MarkerRecord, type TtlRecord, ttlRecordOf } from './records.ts'
 import { Slots } from './slots.ts'
 
@@ -49,6 +50,9 @@ export class EtcdState {
   readonly epoch: Epoch
   readonly grants: BoundedMemory<SeenGrant> = new BoundedMemory(REMEMBERED)
   readonly sessions: BoundedMemory<SeenSession> = new BoundedMemory(REMEMBERED)
+
+  /** Where this process stands in the queues for keys, by key. */
+  readonly places: Map<string, Place> = new Map()
 
   readonly #turns = new Map<string, Promise<unknown>>()
 

@@ -22,6 +22,7 @@ import { EtcdState, TTL_BOUNDS } from './etcd-state.ts'
 import { extend } from './extend.ts'
 import { checkHealth } from './health.ts'
 import { listing } from './listing.ts'
+import { join, leave } from './queue.ts'
 import { read } from './read.ts'
 import { reapExpired } from './reap-expired.ts'
 import { revoke } from './revoke.ts'
@@ -32,12 +33,15 @@ import { translateError } from './translate-error.ts'
 import { tryInsert } from './try-insert.ts'
 import { Announcements, want } from './waiting.ts'
 
+/** Which cluster, how to be let in, and what else a store is made of. Only the members are required. */
 export interface EtcdStoreOptions {
   /** `host:port` of the members, one or more. */
   readonly endpoints: readonly string[]
   /** Locks of different namespaces have nothing to do with one another. Default `default`. */
   readonly namespace?: string
+  /** Default: no TLS. */
   readonly tls?: EtcdTls | undefined
+  /** Who to sign in as. Default: nobody, which is enough for a cluster without users. */
   readonly auth?: { readonly user: string; readonly password: string } | undefined
   /** How long one try may take, in milliseconds. Default 1 000. */
   readonly tryMs?: number
@@ -172,6 +176,10 @@ export class EtcdStore implements LockStore, SessionRegistry, CapableStore {
         want: (key) => translated(() => want(state, key)),
         subscribe: (onFreed, onGap) =>
           translated(() => this.#announcements.subscribe(onFreed, onGap)),
+      },
+      queue: {
+        join: (key) => translated(() => join(state, key)),
+        leave: (key) => leave(state, key),
       },
       transfer: {
         transfer: (key, fencingToken, next) =>

@@ -11,6 +11,7 @@
  * | `k/<key>␀t` | slot | TTL marker: the lease runs while it exists |
  * | `h/<sid>/<key>` | carrier of the holder | index of a session's locks |
  * | `x/<attempt>` | slot | fence: this attempt, should it arrive late, must not be applied |
+ * | `q/<key>␀<ticket>` | slot | a process's place in the queue for the key |
  * | `a/<id>` | none | audit record of a revocation |
  * | `f/<key>` | none | the last revocation's floor, as its revision |
  * | `meta` | none | cluster, epoch and token offset |
@@ -56,6 +57,15 @@ export class KeySpace {
     return `${this.prefix}x/${attempt}`
   }
 
+  ticket(key: string, name: string): string {
+    return `${this.tickets(key)}${name}`
+  }
+
+  /** The start of every ticket for exactly this key. */
+  tickets(key: string): string {
+    return `${this.prefix}q/${key}\0`
+  }
+
   floor(key: string): string {
     return `${this.prefix}f/${key}`
   }
@@ -67,10 +77,11 @@ export class KeySpace {
   /** What a stored key is, as far as a watch cares. */
   parse(
     stored: string,
-  ): { readonly kind: 'lock' | 'ttl' | 'session'; readonly name: string } | undefined {
+  ): { readonly kind: 'lock' | 'ttl' | 'session' | 'ticket'; readonly name: string } | undefined {
     if (!stored.startsWith(this.prefix)) return undefined
     const rest = stored.slice(this.prefix.length)
     if (rest.startsWith('s/')) return { kind: 'session', name: rest.slice(2) }
+    if (rest.startsWith('q/')) return { kind: 'ticket', name: rest.slice(2, rest.indexOf('\0')) }
     if (!rest.startsWith('k/')) return undefined
     const name = rest.slice(2, -2)
     if (rest.endsWith('\0l')) return { kind: 'lock', name }

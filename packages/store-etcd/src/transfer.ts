@@ -10,11 +10,12 @@ import {
   SessionDeadError,
   type Transfer,
 } from '@dlock/lock-api'
-import { nested, remove, type Txn, unchangedSince } from './client/txn.ts'
+import { get, nested, remove, type Txn, unchangedSince } from './client/txn.ts'
 import { deleteIfOwner } from './delete-if-owner.ts'
 import { type EtcdState, type SeenGrant, TTL_BOUNDS } from './etcd-state.ts'
 import { extend, seeGrant } from './extend.ts'
 import { tokenOf } from './fencing-token.ts'
+import { turnTaken } from './queue.ts'
 import { lockRecordOf } from './records.ts'
 import { type Attempt, beginAttempt, grantOps, guards, propose, recordGrant } from './try-insert.ts'
 
@@ -70,7 +71,10 @@ async function transferOnce(
   }
   if (answer.nested(0).succeeded) {
     state.grants.delete(wanted.key)
-    return { released: true, granted: undefined }
+    // Nothing is wrong with the session: others are before this process in the queue.
+    return answer.nested(0).got(3) === undefined
+      ? { released: true, granted: undefined }
+      : { released: true, granted: undefined, passedOver: true }
   }
   return NOTHING
 }
@@ -92,7 +96,12 @@ function handOver(state: EtcdState, attempt: Attempt, from: SeenGrant): Txn {
     failure: [
       nested({
         compare: [same],
-        success: [remove(keys.lock(attempt.key)), remove(keys.ttl(attempt.key)), remove(index)],
+        success: [
+          remove(keys.lock(attempt.key)),
+          remove(keys.ttl(attempt.key)),
+          remove(index),
+          get(keys.session(attempt.sessionId)),
+        ],
         failure: [],
       }),
     ],
@@ -106,6 +115,7 @@ async function adopt(state: EtcdState, attempt: Attempt): Promise<Transfer> {
   if (lock === undefined || lockRecordOf(lock).attempt !== attempt.name) {
     return { released: true, granted: undefined }
   }
+  turnTaken(state, attempt.key, attempt.name, attempt.ticketSlot, lock.modRevision)
   return {
     released: true,
     granted: await extend(state, attempt.key, tokenOf(lock), attempt.ttlMs),

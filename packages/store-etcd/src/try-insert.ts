@@ -14,8 +14,10 @@ import {
   type Compare,
   exists,
   get,
+  listKeys,
   nested,
   type Op,
+  prefixEnd,
   put,
   remove,
   type TxnAnswer,
@@ -24,6 +26,14 @@ import {
 import { type EtcdState, TTL_BOUNDS } from './etcd-state.ts'
 import { extend } from './extend.ts'
 import { tokenOf } from './fencing-token.ts'
+import {
+  forgetTicketSlot,
+  isOthersTurn,
+  nobodyBefore,
+  takeTurn,
+  ticketSlot,
+  turnTaken,
+} from './queue.ts'
 import { encode, type LockRecord, lockRecordOf } from './records.ts'
 import { deadState, requireSession } from './sessions.ts'
 
@@ -39,6 +49,8 @@ export interface Attempt {
   readonly name: string
   readonly carrier: string
   readonly slot: string
+  /** For the new ticket of a process that stands in the queue. */
+  readonly ticketSlot: string | undefined
 }
 
 export async function tryInsert(
@@ -81,11 +93,13 @@ export async function beginAttempt(
   state: EtcdState,
   wanted: Pick<Attempt, 'key' | 'ownerId' | 'sessionId' | 'ttlMs'>,
 ): Promise<Attempt> {
-  const [session, slot] = await Promise.all([
+  const [session, slot, forTicket] = await Promise.all([
     requireSession(state, wanted.sessionId),
     state.slots.leaseFor(wanted.ttlMs),
+    ticketSlot(state, wanted.key),
   ])
-  return { ...wanted, name: state.ids.uuid(), carrier: session.marker.carrier, slot }
+  const { carrier } = session.marker
+  return { ...wanted, name: state.ids.uuid(), carrier, slot, ticketSlot: forTicket }
 }
 
 type Result =
@@ -105,7 +119,13 @@ async function attemptOnce(state: EtcdState, attempt: Attempt): Promise<Result> 
     success: grantOps(state, attempt),
     failure: otherwise,
   })
-  const look = [get(keys.lock(key)), get(keys.session(sessionId)), get(keys.meta)]
+  const tickets = keys.tickets(key)
+  const look = [
+    get(keys.lock(key)),
+    get(keys.session(sessionId)),
+    get(keys.meta),
+    listKeys(tickets, prefixEnd(tickets)),
+  ]
   const txn = grantIf(absent(keys.lock(key)), [nested(grantIf(absent(keys.ttl(key)), look))])
   const answer = await propose(state, attempt, txn)
   if (answer === 'again') return { kind: 'again' }
@@ -120,9 +140,12 @@ async function attemptOnce(state: EtcdState, attempt: Attempt): Promise<Result> 
     return { kind: 'again' }
   }
   const lock = seen.got(0)
-  if (lock === undefined) return { kind: 'again' }
-  const holder = lockRecordOf(lock)
-  if (holder.sessionId === sessionId) return { kind: 'mine', fencingToken: tokenOf(lock) }
+  const holder = lock === undefined ? undefined : lockRecordOf(lock)
+  if (lock !== undefined && holder?.sessionId === sessionId) {
+    return { kind: 'mine', fencingToken: tokenOf(lock) }
+  }
+  if (isOthersTurn(state, key, seen.listed(3))) return { kind: 'held' }
+  if (lock === undefined || holder === undefined) return { kind: 'again' }
   return await inheritFromDead(state, attempt, lock.modRevision, holder)
 }
 
@@ -161,6 +184,7 @@ export function guards(state: EtcdState, attempt: Attempt): Compare[] {
   return [
     exists(state.keys.session(attempt.sessionId)),
     absent(state.keys.fence(attempt.name)),
+    nobodyBefore(state, attempt.key),
     state.epoch.unchanged,
   ]
 }
@@ -177,6 +201,7 @@ export function grantOps(state: EtcdState, attempt: Attempt): Op[] {
     ttlMs,
   }
   return [
+    ...takeTurn(state, key, name, attempt.ticketSlot),
     put(state.keys.lock(key), encode(record), carrier),
     put(state.keys.held(sessionId, key), '', carrier),
     put(state.keys.ttl(key), encode(state.ttlRecord(ttlMs)), slot),
@@ -185,7 +210,7 @@ export function grantOps(state: EtcdState, attempt: Attempt): Op[] {
 
 export function recordGrant(
   state: EtcdState,
-  { key, ownerId, sessionId, ttlMs }: Attempt,
+  { key, ownerId, sessionId, ttlMs, name, ticketSlot: slot }: Attempt,
   revision: bigint,
   sentNanos: bigint,
 ): LockHandle {
@@ -198,6 +223,7 @@ export function recordGrant(
     sessionId,
   }
   state.grants.set(key, grant)
+  turnTaken(state, key, name, slot, revision)
   return state.handleOf(key, grant, sentNanos, ttlMs)
 }
 
@@ -219,6 +245,7 @@ export async function propose(
     if (error.kind === 'lease-gone') {
       // The slot, or the carrier and with it the session: a fresh look tells which.
       state.slots.forget(attempt.ttlMs)
+      forgetTicketSlot(state)
       state.sessions.delete(attempt.sessionId)
       return 'again'
     }
@@ -252,5 +279,6 @@ async function adopt(state: EtcdState, attempt: Attempt): Promise<Result> {
   const { items } = await state.client.range({ key: Buffer.from(state.keys.lock(attempt.key)) })
   const [lock] = items
   if (lock === undefined || lockRecordOf(lock).attempt !== attempt.name) return { kind: 'again' }
+  turnTaken(state, attempt.key, attempt.name, attempt.ticketSlot, lock.modRevision)
   return { kind: 'mine', fencingToken: tokenOf(lock) }
 }

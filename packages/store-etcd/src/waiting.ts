@@ -3,6 +3,7 @@ import type { Random } from '@dlock/system'
 import { DeleteWatch } from './client/delete-watch.ts'
 import type { KeyValue } from './client/txn.ts'
 import { type EtcdState, TTL_BOUNDS } from './etcd-state.ts'
+import { departed, isNext, TICKET_LEASE_MS } from './queue.ts'
 import { readLive } from './read.ts'
 import { markerRecordOf, ttlRecordOf } from './records.ts'
 import { sweepCarrier } from './sessions.ts'
@@ -13,7 +14,8 @@ import { sweepCarrier } from './sessions.ts'
  */
 export async function want(state: EtcdState, key: string): Promise<number | undefined> {
   const grant = await readLive(state, checkKey(key))
-  if (grant === undefined) return undefined
+  // Free, and somebody else's turn: until their ticket is used, given up, or lapses.
+  if (grant === undefined) return isNext(state, key) ? undefined : TICKET_LEASE_MS
   const lease = ttlRecordOf(grant.ttl).ttlMs
   const session = markerRecordOf(grant.session).ttlMs
   return Math.min(lease, session) + TTL_BOUNDS.maxLatenessMs
@@ -64,12 +66,16 @@ export class Announcements {
       fromRevision: revision + 1n,
       onDeleted: (stored, before) => this.#deleted(stored, before),
       onGap: () => {
+        for (const place of this.#state.places.values()) place.keptNanos = undefined
         for (const { onGap } of this.#listeners) onGap()
       },
     })
   }
 
-  /** A lock is freed by the end of either half: its record's, or its marker's. */
+  /**
+   * A lock is freed by the end of either half: its record's, or its marker's. Of the processes that
+   * queue, only the next is woken, and each when it becomes the next.
+   */
   #deleted(stored: string, before: KeyValue | undefined): void {
     const parsed = this.#state.keys.parse(stored)
     if (parsed === undefined) return
@@ -79,6 +85,11 @@ export class Announcements {
       if (before !== undefined) void sweepCarrier(this.#state, markerRecordOf(before).carrier)
       return
     }
+    const wakes =
+      parsed.kind === 'ticket'
+        ? departed(this.#state, parsed.name, stored)
+        : isNext(this.#state, parsed.name)
+    if (!wakes) return
     for (const { onFreed } of this.#listeners) onFreed(parsed.name)
   }
 }

@@ -15,6 +15,11 @@ import { leaderOf } from './leader.ts'
 
 const run = promisify(execFile)
 
+const LOCKS = 20
+/** Renewals in which every holder has had its turn a few times. */
+const ROUND = 5 * LOCKS
+const BETWEEN_TRIES_MS = 10
+
 async function etcdctl(cluster: EtcdCluster, ...args: string[]): Promise<{ stdout: string }> {
   const program = await debianProgram('etcdctl', 'etcd-client')
   return await run(program, [`--endpoints=${cluster.endpoints.join(',')}`, ...args])
@@ -39,7 +44,7 @@ async function untilDecided(store: EtcdStore): Promise<number> {
       return Number((systemClock.monotonicNanos() - from) / 1_000_000n)
     } catch (error) {
       if (!(error instanceof RetryableLockError)) throw error
-      await pause(10)
+      await pause(BETWEEN_TRIES_MS)
     }
   }
 }
@@ -49,20 +54,20 @@ describe.concurrent('a cluster of three', { timeout: 180_000 }, () => {
     await using cluster = await EtcdCluster.start(3)
     const stores = await openStores(cluster)
     const holders = new Holders()
-    holders.start(stores, 20)
-    await pause(2_000)
+    holders.start(stores, LOCKS)
+    await holders.hasRenewed(ROUND)
     const leader = await leaderOf(cluster.endpoints)
     await cluster.member(leader).kill()
     const survivor = stores[(leader + 1) % 3]
     if (survivor === undefined) throw new Error('no survivor')
     const unavailableMs = await untilDecided(survivor)
-    await pause(2_000)
+    await holders.hasRenewed(ROUND)
     await cluster.startMember(leader)
     const follower = ((await leaderOf(cluster.endpoints)) + 1) % 3
     await cluster.member(follower).kill()
-    await pause(1_000)
+    await holders.hasRenewed(ROUND)
     await cluster.startMember(follower)
-    await pause(2_000)
+    await holders.hasRenewed(ROUND)
     const tally = await holders.stop()
     for (const store of stores) store.close()
     console.info(`leader killed: no decision for ${unavailableMs} ms, ${JSON.stringify(tally)}`)
@@ -238,7 +243,7 @@ async function untilAnswered(store: EtcdStore): Promise<void> {
     } catch (error) {
       if (error instanceof NotLeaderError && /restored/.test(error.message)) return
       if (!(error instanceof RetryableLockError)) throw error
-      await pause(10)
+      await pause(BETWEEN_TRIES_MS)
     }
   }
 }

@@ -18,6 +18,7 @@ afterAll(() => cluster[Symbol.asyncDispose]())
 describeLockStore('EtcdStore', {
   capabilities: [
     'waiting',
+    'queue',
     'transfer',
     'sessions',
     'listing',

@@ -6,6 +6,8 @@ import { leaderOf } from './leader.ts'
 
 const FREEZES = 8
 const FREEZE_MS = 5_000
+/** In which it catches up, and does its harm, if it can. */
+const RESUMED_MS = 3_000
 const LOCKS = 60
 
 /**
@@ -30,7 +32,7 @@ test('INV-06: a leader frozen for longer than the leases, 8 times, costs no gran
     leader.pause()
     await pause(FREEZE_MS)
     leader.resume()
-    await pause(3_000)
+    await pause(RESUMED_MS)
   }
   const tally = await holders.stop()
   for (const store of stores) store.close()

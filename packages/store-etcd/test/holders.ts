@@ -33,6 +33,7 @@ export class Holders {
   }
   readonly #promisedUntil = new Map<string, bigint>()
   readonly #highest = new Map<string, bigint>()
+  readonly #watchers = new Set<() => void>()
   #stopping = false
   #tasks: Promise<void>[] = []
 
@@ -43,6 +44,16 @@ export class Holders {
       if (store === undefined || rival === undefined) throw new RangeError('no store')
       return [this.#hold(store, `lock-${index}`), this.#contend(rival, `lock-${index}`)]
     }).flat()
+  }
+
+  /** Resolves after this many more renewals. */
+  hasRenewed(more: number): Promise<void> {
+    const enough = this.tally.renewals + more
+    return new Promise((resolve) => {
+      this.#watchers.add(() => {
+        if (this.tally.renewals >= enough) resolve()
+      })
+    })
   }
 
   async stop(): Promise<Tally> {
@@ -76,7 +87,7 @@ export class Holders {
         token = undefined
       } else if (handle !== undefined && handle !== 'refused') {
         if (held === undefined) this.#granted(key, handle.fencingToken)
-        else this.tally.renewals += 1
+        else this.#renewed()
         token = handle.fencingToken
         this.#promisedUntil.set(key, sent + BigInt(TTL_MS) * 1_000_000n)
       }
@@ -97,6 +108,11 @@ export class Holders {
       this.#granted(key, handle.fencingToken)
       await unlessRetryable(() => store.deleteIfOwner(key, handle.fencingToken))
     }
+  }
+
+  #renewed(): void {
+    this.tally.renewals += 1
+    for (const watcher of this.#watchers) watcher()
   }
 
   #granted(key: string, token: bigint): void {

@@ -12,6 +12,8 @@ export interface Txn {
 
 export interface Compare {
   readonly key: Buffer
+  /** With it, the comparison is of every key from `key` to below this. */
+  readonly rangeEnd?: Buffer
   readonly target: 'CREATE' | 'MOD'
   readonly result: 'EQUAL' | 'GREATER'
   readonly createRevision?: string
@@ -55,6 +57,11 @@ export function put(key: string, value: string, leaseId: string = NO_LEASE): Op 
 
 export function get(key: string): Op {
   return { requestRange: { key: Buffer.from(key) } }
+}
+
+/** Every key from `key` to below `end`, without its value. */
+export function listKeys(key: string, end: Buffer): Op {
+  return { requestRange: { key: Buffer.from(key), rangeEnd: end, keysOnly: true } }
 }
 
 export function remove(key: string): Op {
@@ -114,6 +121,11 @@ export class TxnAnswer {
   got(index: number): KeyValue | undefined {
     const found = this.#responses[index]?.responseRange?.kvs[0]
     return found === undefined ? undefined : keyValueOf(found)
+  }
+
+  /** What the `index`th operation, a `listKeys`, found. */
+  listed(index: number): readonly KeyValue[] {
+    return (this.#responses[index]?.responseRange?.kvs ?? []).map(keyValueOf)
   }
 
   /** What became of the `index`th operation, a nested transaction. */
