@@ -18,16 +18,28 @@ export class EtcdCluster implements AsyncDisposable {
   readonly folder: string
   readonly #members: readonly Member[]
   readonly #flags: readonly string[]
+  readonly #scheme: 'http' | 'https'
   readonly #processes: RunningProcess[] = []
 
-  private constructor(folder: string, members: readonly Member[], flags: readonly string[]) {
+  private constructor(
+    folder: string,
+    members: readonly Member[],
+    flags: readonly string[],
+    scheme: 'http' | 'https',
+  ) {
     this.folder = folder
     this.#members = members
     this.#flags = flags
+    this.#scheme = scheme
     this.endpoints = members.map(({ client }) => client)
   }
 
-  static async start(size = 1, flags: readonly string[] = []): Promise<EtcdCluster> {
+  /** @param scheme of clients; the flags then name the certificates */
+  static async start(
+    size = 1,
+    flags: readonly string[] = [],
+    scheme: 'http' | 'https' = 'http',
+  ): Promise<EtcdCluster> {
     const folder = await mkdtemp(join(tmpdir(), 'dlock-etcd-'))
     const members: Member[] = []
     for (let index = 0; index < size; index += 1) {
@@ -38,7 +50,7 @@ export class EtcdCluster implements AsyncDisposable {
         folder: join(folder, `member-${index}`),
       })
     }
-    const cluster = new EtcdCluster(folder, members, flags)
+    const cluster = new EtcdCluster(folder, members, flags, scheme)
     await Promise.all(members.map((_, index) => cluster.startMember(index)))
     return cluster
   }
@@ -52,8 +64,8 @@ export class EtcdCluster implements AsyncDisposable {
       args: [
         `--name=${member.name}`,
         `--data-dir=${member.folder}`,
-        `--listen-client-urls=http://${member.client}`,
-        `--advertise-client-urls=http://${member.client}`,
+        `--listen-client-urls=${this.#scheme}://${member.client}`,
+        `--advertise-client-urls=${this.#scheme}://${member.client}`,
         `--listen-peer-urls=http://${member.peer}`,
         `--initial-advertise-peer-urls=http://${member.peer}`,
         `--initial-cluster=${peers}`,

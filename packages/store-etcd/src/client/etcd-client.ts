@@ -24,6 +24,9 @@ export interface EtcdClientOptions {
   readonly clock: Clock
 }
 
+/** Calls that may be repeated, whatever became of them. */
+const CHANGES_NOTHING: ReadonlySet<MethodName> = new Set(['range', 'status', 'authenticate'])
+
 /** What a linearizable answer said: whose cluster it is, and how far it has come. */
 export type HeaderListener = (header: Header, revisionBefore: bigint) => void
 
@@ -39,7 +42,7 @@ export interface RangeAnswer {
  * As much of an etcd client as a lock store needs. One channel per member and its own fail-over: a
  * try that got no answer, or met a member without a leader, turns later calls to the next member.
  * It never repeats a write on its own; the one exception is a call refused for want of a valid
- * token, which was definitely not applied.
+ * token, which was definitely not applied. A read goes on to each of the other members.
  *
  * Every method throws `EtcdError`; its `kind` says whether a write may have been applied.
  */
@@ -173,17 +176,29 @@ export class EtcdClient {
     const token = await this.#signedIn()
     let answer: object
     try {
-      answer = await this.#try(name, request, token)
+      answer = await this.#tryMembers(name, request, token)
     } catch (error) {
       if (!(error instanceof EtcdError && error.kind === 'unauthenticated')) throw error
       if (this.#auth === undefined) throw error
       if (this.#token === token) this.#token = undefined
-      answer = await this.#try(name, request, await this.#signedIn())
+      answer = await this.#tryMembers(name, request, await this.#signedIn())
     }
     // Only these are linearizable; what a member says of itself may be behind without harm.
     if (name === 'txn' || name === 'range')
       this.#heard((answer as { header: Header }).header, before)
     return answer
+  }
+
+  async #tryMembers(name: MethodName, request: object, token: string | undefined): Promise<object> {
+    const tries = CHANGES_NOTHING.has(name) ? this.#endpoints.length : 1
+    for (let left = tries; ; left -= 1) {
+      try {
+        return await this.#try(name, request, token)
+      } catch (error) {
+        const { kind } = error as EtcdError
+        if (left <= 1 || (kind !== 'unknown' && kind !== 'no-leader')) throw error
+      }
+    }
   }
 
   async #try(name: MethodName, request: object, token: string | undefined): Promise<object> {
@@ -218,7 +233,7 @@ export class EtcdClient {
   async #signedIn(): Promise<string | undefined> {
     if (this.#auth === undefined || this.#token !== undefined) return this.#token
     const { user, password } = this.#auth
-    this.#signingIn ??= this.#try('authenticate', { name: user, password }, undefined)
+    this.#signingIn ??= this.#tryMembers('authenticate', { name: user, password }, undefined)
       .then((answer) => {
         this.#token = (answer as { token: string }).token
         return this.#token
