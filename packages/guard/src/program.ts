@@ -22,7 +22,7 @@ export interface RunningProxy {
   close(): Promise<void>
 }
 
-export const USAGE: string = `fencing-proxy: a guard in front of an HTTP API that cannot compare tokens
+const USAGE = `fencing-proxy: a guard in front of an HTTP API that cannot compare tokens
 
   --upstream URL          the API behind                             (FENCING_PROXY_UPSTREAM)
   --database URL          a PostgreSQL database of the proxy's own   (FENCING_PROXY_DATABASE)
@@ -98,8 +98,10 @@ function readSettings({ argv, env }: ProgramSurroundings): Settings {
       'connect-timeout-ms': { type: 'string' },
       'read-timeout-ms': { type: 'string' },
       insecure: { type: 'boolean' },
+      help: { type: 'boolean' },
     },
   })
+  if (values.help === true) throw new Error(USAGE)
   const mistakes: string[] = []
   const text = (name: 'upstream' | 'database' | 'host' | 'port' | TimeOut): string | undefined =>
     values[name] ?? env[`FENCING_PROXY_${name.replaceAll('-', '_').toUpperCase()}`]
@@ -133,7 +135,7 @@ function readSettings({ argv, env }: ProgramSurroundings): Settings {
   if (!LOOPBACK.has(settings.host) && values.insecure !== true) {
     mistakes.push(`--host ${settings.host} is open to others, without authentication: --insecure?`)
   }
-  if (mistakes.length > 0) throw new Error(mistakes.join('\n'))
+  if (mistakes.length > 0) throw new Error(`${mistakes.join('\n')}\n\n${USAGE}`)
   return settings
 }
 

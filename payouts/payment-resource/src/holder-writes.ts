@@ -41,6 +41,9 @@ export function claim(guarded: Guarded, input: Claim): Promise<Written> {
   })
 }
 
+/** The reason of a payout that failed at its claim. */
+export const WITHOUT_FUNDS = 'insufficient funds'
+
 const CLAIM = `
 WITH admitted AS (
   UPDATE account a
@@ -56,7 +59,7 @@ WITH admitted AS (
 ), written AS (
   UPDATE payout p
      SET state = CASE WHEN $4 <> 'PENDING' THEN $4 WHEN funded THEN 'CLAIMED' ELSE 'FAILED' END,
-         reason = CASE WHEN $4 = 'PENDING' AND NOT funded THEN 'insufficient funds' END,
+         reason = CASE WHEN $4 = 'PENDING' AND NOT funded THEN '${WITHOUT_FUNDS}' END,
          claimed_by = $5, claim_token = $2::bigint, updated_at = now()
     FROM admitted
    WHERE p.payout_id = $1 AND p.state = $4

@@ -26,6 +26,7 @@ import {
   markSubmitted,
   post,
   recordOutcome,
+  WITHOUT_FUNDS,
   type Written,
 } from './holder-writes.ts'
 import type { PaymentMetrics } from './payment-metrics.ts'
@@ -57,6 +58,11 @@ function serveHolderWrites(service: Service, { guarded, metrics }: PaymentHttp):
       checkIdempotencyKey(input)
       const payout = answer(await claim(guarded, input), input, context, 'account')
       if (payout.state === 'FAILED') {
+        // By this claim, made before; or later on, under the same grant: then it is no claim's matter.
+        if (payout.reason !== WITHOUT_FUNDS) {
+          const details = { payoutId: payout.payoutId, state: payout.state }
+          throw new Failure('PAYOUT_NOT_CLAIMABLE', 'the payout is FAILED', { details })
+        }
         throw new Failure('INSUFFICIENT_FUNDS', 'the account does not have the money', {
           details: { payoutId: payout.payoutId, state: payout.state },
         })

@@ -98,6 +98,15 @@ test('FR-22: a payout without funds fails at its claim, and no money is set asid
   expect(account).toMatchObject({ output: { balanceMinor: 99, reservedMinor: 0 } })
 })
 
+test('a claim repeated after the rail has declined does not say "insufficient funds"', async () => {
+  const { payoutId, token } = await desk.inState('RAIL_SUBMITTED')
+  const by = desk.fenced(payoutId, token)
+  const rejected = { ...by, submissionId: 'sub-1', railOutcome: 'REJECTED' } as const
+  expect(await desk.codeOf(desk.ask(operations.outcome, rejected))).toBe('FAILED')
+  const again = { ...by, expectedState: 'PENDING' } as const
+  expect(await desk.codeOf(desk.ask(operations.claim, again))).toBe('PAYOUT_NOT_CLAIMABLE')
+})
+
 test('INV-08: nothing leads out of a final state', () => {
   const finals: readonly PayoutState[] = ['POSTED', 'FAILED', 'ABANDONED']
   expect(TRANSITIONS.filter(({ from }) => finals.includes(from))).toEqual([])
