@@ -104,7 +104,8 @@ export class Consumer implements AsyncDisposable {
       await run('tar', ['-xzf', this.tarball(name), ...into])
       for (const external of externals) await this.#link(external, folder)
     }
-    for (const tool of ['typescript', '@types/node', 'vitest']) await this.#link(tool, HERE)
+    for (const tool of ['typescript', '@types/node', '@types/pg', 'vitest'])
+      await this.#link(tool, HERE)
   }
 
   async #link(dependency: string, from: string): Promise<void> {

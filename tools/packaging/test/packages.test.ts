@@ -36,6 +36,16 @@ test('P-30: every package can be imported from an ES module', async () => {
   await expectSuccess('all.mjs')
 })
 
+const STRICT = {
+  module: 'nodenext',
+  target: 'es2023',
+  lib: ['es2023', 'esnext.disposable'],
+  types: ['node'],
+  strict: true,
+  skipLibCheck: true,
+  noEmit: true,
+}
+
 const everyType = names
   .map((name, index) => `import * as p${index} from '${name}'\nexport { p${index} }`)
   .join('\n')
@@ -57,16 +67,7 @@ test.for([
   'P-30: types resolve with TypeScript 5.9, module %s and resolution %s',
   { timeout: 180_000 },
   async ([module, moduleResolution, files]) => {
-    const compilerOptions = {
-      module,
-      moduleResolution,
-      target: 'es2023',
-      lib: ['es2023', 'esnext.disposable'],
-      types: ['node'],
-      strict: true,
-      skipLibCheck: false,
-      noEmit: true,
-    }
+    const compilerOptions = { ...STRICT, module, moduleResolution, skipLibCheck: false }
     for (const file of files) await consumer.write(file, everyType + typesAreReal)
     await consumer.write('tsconfig.json', JSON.stringify({ compilerOptions, files }))
     await expectSuccess(tool('typescript/bin/tsc'))
@@ -76,12 +77,11 @@ test.for([
 test('the code in the READMEs and in the guide compiles', async () => {
   const files = new Map(examples().map(({ code }, index) => [`example-${index}.ts`, code]))
   for (const [file, code] of files) await consumer.write(file, `${code}\nexport {}\n`)
-  const options = ['--strict', '--noEmit', '--skipLibCheck', '--module', 'nodenext']
-  const { code, output } = await consumer.node(
-    tool('typescript/bin/tsc'),
-    ...[...options, '--target', 'es2023', '--lib', 'es2023,esnext.disposable', '--types', 'node'],
-    ...files.keys(),
+  await consumer.write(
+    'tsconfig.json',
+    JSON.stringify({ compilerOptions: STRICT, files: [...files.keys()] }),
   )
+  const { code, output } = await consumer.node(tool('typescript/bin/tsc'))
   const where = (_: string, index: string): string => examples()[Number(index)]?.from ?? ''
   expect(code, output.replaceAll(/example-(\d+)\.ts/g, where)).toBe(0)
 })

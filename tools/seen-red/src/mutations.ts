@@ -63,6 +63,14 @@ export const mutations: readonly Mutation[] = [
     tests: CONFORMANCE,
   },
   {
+    broken: '`extend` says lost on a pool time-out',
+    rule: 'P-19',
+    file: `${STORE}/postgres-store.ts`,
+    passage: 'return this.#extensions.ask({ key, fencingToken, ttlMs })',
+    replacement: 'return this.#extensions.ask({ key, fencingToken, ttlMs }).catch(() => undefined)',
+    tests: 'packages/store-postgres/test/deadlines.test.ts',
+  },
+  {
     broken: 'The token is read through a JavaScript number',
     rule: 'P-25',
     file: `${STORE}/fencing-token.ts`,
