@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { startProcess } from '@dlock/faults'
 import { createTestDatabase } from '@dlock/services'
@@ -105,6 +106,10 @@ test.for(names)('%s: its tarball is in order', async (name) => {
   const attw = tool('@arethetypeswrong/cli/dist/index.js')
   const publint = tool('publint/src/cli.js')
   const tarball = consumer.tarball(name)
+  const files = readdirSync(consumer.installed(name), { recursive: true }).map(String)
+  const needed = ['README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts']
+  expect(needed.filter((file) => !files.includes(file))).toEqual([])
+  expect(files.filter((file) => /(^|\/)\.|^test\b|tsbuildinfo/.test(file))).toEqual([])
   await expectSuccess(attw, tarball, '--profile', 'esm-only')
   await expectSuccess(publint, tarball, '--strict')
 })
