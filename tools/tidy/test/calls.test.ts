@@ -13,12 +13,12 @@ function wallClockReads(files: Files): string[] {
 
 /**
  * A test that sleeps for a fixed time is slow on every machine and wrong on some. The pause of a
- * fault whose length *is* the situation gives its length a name that says so.
+ * fault whose length *is* the situation gives its length a name that says so; a pause of a few
+ * milliseconds is that of a poll, for a sign that nothing announces.
  */
-const FIXED_SLEEP = [
-  /\bsetTimeout\(\s*\w+\s*,\s*[\d_]*[1-9][\d_]*\s*\)/,
-  /\b(?:sleep|delay|pause|wait|setTimeout)\(\s*[\d_]*[1-9][\d_]*\s*[,)]/,
-]
+const SLEEP =
+  /\bsetTimeout\(\s*\w+\s*,\s*([\d_]+)\s*\)|\b(?:sleep|delay|pause|wait|setTimeout)\(\s*([\d_]+)\s*[,)]/
+const LONGEST_POLL_PAUSE_MS = 20
 
 function fixedSleeps(files: Files): string[] {
   return matching(files, /^[^/]+\/[^/]+\/test\/.*\.ts$|^packages\/tck\/src\//)
@@ -26,9 +26,14 @@ function fixedSleeps(files: Files): string[] {
     .flatMap(([path, source]) =>
       withoutComments(source)
         .split('\n')
-        .filter((line) => FIXED_SLEEP.some((sleep) => sleep.test(line)))
+        .filter((line) => sleptMs(line) > LONGEST_POLL_PAUSE_MS)
         .map((line) => `${path}: ${line.trim()}`),
     )
+}
+
+function sleptMs(line: string): number {
+  const [, inPromise, direct] = SLEEP.exec(line) ?? []
+  return Number((inPromise ?? direct ?? '0').replaceAll('_', ''))
 }
 
 test('no package but system reads the wall clock', () => {
@@ -49,9 +54,9 @@ test('the rules see a bare new Date() and each form of fixed sleep', () => {
       [
         'await new Promise((resolve) => setTimeout(resolve, 500))',
         'await sleep(1_000)',
-        'await setTimeout(20)',
+        'await setTimeout(21)',
         'setTimeout(() => child.kill(), 5_000)',
-        'await setTimeout(0)',
+        'await setTimeout(20)',
         'await untilExpiry(setTimeout, ttlMs)',
       ].join('\n'),
     ],
@@ -60,6 +65,6 @@ test('the rules see a bare new Date() and each form of fixed sleep', () => {
   expect(fixedSleeps(wrong)).toEqual([
     'packages/engine/test/d.test.ts: await new Promise((resolve) => setTimeout(resolve, 500))',
     'packages/engine/test/d.test.ts: await sleep(1_000)',
-    'packages/engine/test/d.test.ts: await setTimeout(20)',
+    'packages/engine/test/d.test.ts: await setTimeout(21)',
   ])
 })
