@@ -289,8 +289,11 @@ function header<T>(
   name: string,
   check: (text: string, field: string) => T,
 ): T {
-  const value = req.headers[name.toLowerCase()]
-  if (typeof value !== 'string') throw new RangeError(`${name} is required on a guarded request`)
+  // Node would join a repeated one with a comma, and "k, k" is a lock key with a fence of its own.
+  const [value, ...more] = req.headersDistinct[name.toLowerCase()] ?? []
+  if (value === undefined || more.length > 0) {
+    throw new RangeError(`${name} is required exactly once on a guarded request`)
+  }
   return check(Buffer.from(value, 'latin1').toString('utf8'), name)
 }
 

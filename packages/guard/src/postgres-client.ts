@@ -23,8 +23,8 @@ export interface PooledClient extends PostgresClient {
 /**
  * Runs `work` in one transaction on a connection of its own: committed when it resolves, rolled
  * back when it rejects. A connection whose transaction failed in any way is not used again, so
- * that no caller inherits a half-open one.
- *
+ * that no caller inherits a half-open one. A statement that failed fails all of it, also when `work`
+ * went on regardless.
  *
  * When the COMMIT itself rejects, the transaction may have been committed all the same.
  *
@@ -45,7 +45,9 @@ export async function inTransaction<T>(
       `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = ${statementTimeoutMs}`,
     )
     const result = await work(client)
-    await client.query('COMMIT')
+    // A COMMIT of a transaction in which a statement failed rolls back and calls that a success;
+    // the SELECT makes it the failure that it is.
+    await client.query('SELECT 1; COMMIT')
     failed = false
     return result
   } finally {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type RequestListener, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { errorEnvelope } from '@dlock/protocol'
@@ -144,6 +144,22 @@ test('a pushed floor closes the key to older tokens', async () => {
   }
 })
 
+/** `fetch` would join them. */
+function statusOfRepeated(url: string, name: string): Promise<number | undefined> {
+  const sent = Object.entries({ ...headers('7') }).map(([each, value]) =>
+    each === name ? [each, [value, value]] : [each, value],
+  )
+  return new Promise((resolve, reject) => {
+    const req = request(`${url}/x`, { method: 'POST', headers: Object.fromEntries(sent) })
+    req.on('error', reject)
+    req.on('response', (res) => {
+      res.resume()
+      resolve(res.statusCode)
+    })
+    req.end()
+  })
+}
+
 test('bad requests get the envelope and never reach the API', async () => {
   let requests = 0
   const { url } = await proxied((_, res) => {
@@ -160,6 +176,8 @@ test('bad requests get the envelope and never reach the API', async () => {
     expect(envelope).toMatchObject({ message: expect.stringContaining(missing) })
   }
   expect(await codeOf(await post(url, headers('07')))).toBe('INVALID_TOKEN')
+  expect(await statusOfRepeated(url, 'X-Lock-Key')).toBe(400)
+  expect(await statusOfRepeated(url, 'X-Idempotency-Key')).toBe(400)
   expect((await fetch(`${url}/-/nothing`)).status).toBe(404)
   expect(requests).toBe(0)
 })

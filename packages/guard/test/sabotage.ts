@@ -33,7 +33,7 @@ export function intentInsideTheForwarding(pool: PostgresPool): PostgresPool {
       return {
         query: async (text, values) => {
           if (second !== undefined && text.startsWith('BEGIN')) return { rows: [] }
-          if (second === undefined && text === 'COMMIT') {
+          if (second === undefined && text.endsWith('COMMIT')) {
             open = client
             client.on?.('error', () => client.release(true))
             return { rows: [] }
