@@ -2,6 +2,7 @@ import { KEYS_PER_WORKER } from './bare-statements.ts'
 import type { Goal } from './goals.ts'
 import { CONCURRENCIES, type Figures, sampleOf } from './measure.ts'
 import type { Sample } from './sample.ts'
+import { table } from './table.ts'
 
 /** The whole page, as Markdown that also reads well on a terminal. */
 export function report(
@@ -78,15 +79,4 @@ function row(what: string, clients: number, sample: Sample): string[] {
 
 function quantiles(sample: Sample): string[] {
   return [sample.ms(0.5).toFixed(2), sample.ms(0.99).toFixed(2)]
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [head, ...rows]
-  const widths = head.map((_, column) =>
-    Math.max(...all.map((cells) => cells[column]?.length ?? 0)),
-  )
-  const line = (cells: readonly string[]): string =>
-    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`
-  const rule = `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`
-  return [line(head), rule, ...rows.map(line)].join('\n')
 }

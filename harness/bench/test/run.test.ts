@@ -19,6 +19,14 @@ test.skipIf(pgbench === undefined)(
   },
 )
 
+test('the benchmark of the etcd store runs from end to end', { timeout: 180_000 }, async () => {
+  await using bench = await startProcess(process.execPath, {
+    args: [MAIN, '--etcd', '--seconds', '0.1'],
+  })
+  await bench.waitForLine(/^## 3 members$/, 170_000)
+  expect(await bench.exited).toEqual({ code: 0, signal: null })
+})
+
 test.for([
   ['--seconds', '0'],
   ['--rounds', 'many'],

@@ -43,7 +43,18 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // It starts lockd, databases and the payouts as processes, and knows none of their code.
   chaos: ['local-postgres', 'faults'],
   // The library mode that it measures is the engine over a store, in its own process.
-  bench: ['lock-api', 'lock-client', 'engine', 'store-postgres', 'local-postgres', 'faults'],
+  bench: [
+    'lock-api',
+    'lock-client',
+    'engine',
+    'store-postgres',
+    'store-etcd',
+    'local-postgres',
+    'faults',
+    'services',
+  ],
+  // The library mode in virtual time: the shipped client, engine and store, and the guard's rules.
+  sim: ['lock-api', 'lock-client', 'engine', 'guard', 'store-memory', 'testing'],
   services: ['local-postgres', 'faults'],
   'seen-red': [],
   setup: [],
