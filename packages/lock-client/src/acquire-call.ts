@@ -100,12 +100,14 @@ export class AcquireCall {
     return this.#granted(grant, sentAt)
   }
 
-  /** A definite answer: nothing that an earlier request may have done is left. */
+  /**
+   * A definite answer: not now. It forgets no spent token: a replica that puts others first refuses
+   * without asking the store, and the spent grant, made by another replica, may be there still.
+   */
   async #refused(waitMs: number, sentAt: bigint): Promise<undefined | 'again'> {
-    const { random, leaseClock, spent } = this.#context
+    const { random, leaseClock } = this.#context
     this.#unsure = false
     this.#failures = 0
-    spent.forget(this.#wanted.key)
     if (this.#waitLeftMs() === 0) return undefined
     // A service that refuses before the wait is over is not asked again in a tight loop.
     const early = leaseClock.instant() < sentAt + toNanos(waitMs)
@@ -167,7 +169,9 @@ export class AcquireCall {
     if (signal.reason instanceof SessionDeadError) return
     try {
       const timeoutMs = timeoutMsOf(acquireHop)
-      const call = { key, ttlMs, waitMs: 0, timeoutMs, signal: NEVER_ABORTED }
+      // Nobody aborts it. Not one signal for all: listeners of many calls on one look like a leak.
+      const unaborted = new AbortController().signal
+      const call = { key, ttlMs, waitMs: 0, timeoutMs, signal: unaborted }
       const grant = await transport.acquire(session, call)
       if (grant !== undefined) await this.#release(grant)
     } catch {
@@ -199,5 +203,3 @@ export class AcquireCall {
     return Math.max(Math.ceil(toMs(instant - this.#context.clock.monotonicNanos())), 0)
   }
 }
-
-const NEVER_ABORTED: AbortSignalLike = new AbortController().signal

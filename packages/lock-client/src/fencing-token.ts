@@ -32,7 +32,7 @@ export class SpentTokens {
     return this.#byKey.get(key)?.fencingToken === fencingToken
   }
 
-  /** The service was seen without that grant. */
+  /** The service released that grant, or granted a later one. */
   forget(key: string): void {
     this.#byKey.delete(key)
   }

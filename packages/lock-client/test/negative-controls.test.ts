@@ -2,7 +2,7 @@ import { LockLostError } from '@dlock/lock-api'
 import { expect, test } from 'vitest'
 import { LockClient } from '../src/index.ts'
 import { mutant } from './mutant.ts'
-import { Stage, taken } from './stage.ts'
+import { Stage, taken, unreachable } from './stage.ts'
 
 /**
  * NFR-07: each rule is held against the client, which keeps it, and against the client with one
@@ -94,6 +94,19 @@ const oneHolderPerToken: Rule = async (Client) => {
   expect(second.fencingToken).toBeGreaterThan(first.fencingToken)
 }
 
+/** Found by simulation: docs/findings/simulation.md. */
+const refusalForgetsNoSpentToken: Rule = async (Client) => {
+  const stage = new Stage({ LockClient: Client, client: { sessionTtlMs: 60_000 } })
+  const session = await stage.client.openSession('worker')
+  const first = await taken(session, 'k')
+  stage.service.next('release', unreachable)
+  await expect(session.release(first)).rejects.toThrow('unreachable')
+  stage.service.next('acquire', async () => undefined)
+  expect(await session.acquire('k')).toBeUndefined()
+  const second = await taken(session, 'k')
+  expect(second.fencingToken).toBeGreaterThan(first.fencingToken)
+}
+
 const lostStaysLost: Rule = async (Client) => {
   const stage = new Stage({ LockClient: Client, client: { sessionTtlMs: 60_000 } })
   const session = await stage.client.openSession('worker')
@@ -180,6 +193,14 @@ const controls: readonly Control[] = [
     file: 'acquire-call.ts',
     passage: 'if (spent.has(key, grant.fencingToken)) {',
     replacement: 'if (false) {',
+  },
+  {
+    rule: refusalForgetsNoSpentToken,
+    broken: 'a refusal forgets a spent token, which the service may answer with later',
+    file: 'acquire-call.ts',
+    passage: '    this.#failures = 0\n    if (this.#waitLeftMs()',
+    replacement:
+      '    this.#failures = 0\n    this.#context.spent.forget(this.#wanted.key)\n    if (this.#waitLeftMs()',
   },
   {
     rule: lostStaysLost,

@@ -43,6 +43,17 @@ export class MemoryState {
     this.ids = ids
   }
 
+  /** Begins with what `backup` knows. Whoever listens there does not listen here. */
+  restore(backup: MemoryState): void {
+    for (const grant of backup.grants.values()) this.grants.set(grant.key, { ...grant })
+    for (const session of backup.sessions.values()) {
+      this.sessions.set(session.sessionId, { ...session })
+    }
+    this.revocations.push(...backup.revocations)
+    this.sessionsOpened = backup.sessionsOpened
+    if (backup.tokens.highest > 0n) this.tokens.advance(backup.tokens.highest)
+  }
+
   liveSession(sessionId: string): Session | undefined {
     const session = this.sessions.get(sessionId)
     return session !== undefined && this.isAhead(session.endsAtNanos) ? session : undefined

@@ -26,6 +26,11 @@ export interface MemoryStoreOptions {
   readonly clock?: Clock
   /** Names sessions and revocations. Default: unguessable ones. */
   readonly ids?: Ids
+  /**
+   * For tests and simulations: begins with a copy of what that store knows now, its tokens included,
+   * and goes on without it. Instants are kept, so its clock must be one that goes on from theirs.
+   */
+  readonly backup?: MemoryStore
 }
 
 /**
@@ -40,7 +45,9 @@ export class MemoryStore implements LockStore, SessionRegistry, CapableStore {
   readonly #capabilities: StoreCapabilities
 
   constructor(options: MemoryStoreOptions = {}) {
-    const state = new MemoryState(options.clock ?? systemClock, options.ids ?? systemIds)
+    const { clock = systemClock, ids = systemIds, backup } = options
+    const state = new MemoryState(clock, ids)
+    if (backup !== undefined) state.restore(backup.#state)
     this.#state = state
     this.#capabilities = capabilities(state)
   }

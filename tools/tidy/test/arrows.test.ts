@@ -41,7 +41,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   check: ['lock-api', 'model'],
   faults: ['lock-api'],
   // It starts lockd, databases and the payouts as processes, and knows none of their code.
-  chaos: ['local-postgres', 'faults'],
+  chaos: ['local-postgres', 'faults', 'services'],
   // The library mode that it measures is the engine over a store, in its own process.
   bench: [
     'lock-api',

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+import { scenarioOf } from '../src/scenario.ts'
+import { simulate } from '../src/simulate.ts'
+
+/** Seeds that failed once, and what was wrong; none may fail again. */
+const FAILED_ONCE: readonly (readonly [seed: number, why: string])[] = []
+
+const FIXED = 25
+
+test(`seeds 1 to ${FIXED} violate nothing, and what they are about happens in them`, async () => {
+  const happened = new Map<string, number>()
+  for (let seed = 1; seed <= FIXED; seed++) {
+    const { violation, tally } = await simulate(scenarioOf(seed))
+    expect(violation, `seed ${seed}`).toBeUndefined()
+    for (const [what, times] of tally) happened.set(what, (happened.get(what) ?? 0) + times)
+  }
+  for (const what of [
+    'worked',
+    'fenced out',
+    'stopped itself',
+    'session lost',
+    'revoked',
+    'fault pause',
+    'fault suspend',
+    'fault crash',
+    'fault jump',
+    'fault partition',
+    'fault storm',
+    'fault restore',
+  ]) {
+    expect(happened.get(what) ?? 0, what).toBeGreaterThan(0)
+  }
+})
+
+test.for(FAILED_ONCE)('seed %i, which once failed (%s), violates nothing', async ([seed]) => {
+  const { violation } = await simulate(scenarioOf(seed))
+  expect(violation).toBeUndefined()
+})
+
+test('two workers that believe at once to hold one lock violate nothing', async () => {
+  const { violation, tally } = await simulate(scenarioOf(45))
+  expect(tally.get('two believe at once')).toBeGreaterThan(0)
+  expect(violation).toBeUndefined()
+})
