@@ -44,7 +44,7 @@ export function readConfiguration(
     values[name] = valueOf(setting, given.get(setting.key), mistakes)
   }
   const configuration = values as unknown as Configuration
-  if (mistakes.length === 0) checkTogether(configuration, mistakes)
+  checkTogether(configuration, (name) => given.has(settings[name].key), mistakes)
   return mistakes.length === 0 ? { kind: 'run', configuration } : { kind: 'mistakes', mistakes }
 }
 
@@ -128,59 +128,76 @@ function readFlags(args: readonly string[], mistakes: string[]): Flags {
   return { help, insecure, file, given }
 }
 
-/** What is right by itself and wrong beside something else. */
-function checkTogether(configuration: Configuration, mistakes: string[]): void {
-  const { defaultTtlMs, maxTtlMs, listenHost, insecure } = configuration
-  if (defaultTtlMs > maxTtlMs) {
-    mistakes.push(
-      `lock.default.ttl, ${formatDuration(defaultTtlMs)}, must not be above lock.max.ttl, ${formatDuration(maxTtlMs)}`,
-    )
-  }
-  if (!isLoopback(listenHost) && !insecure) {
+/** Whether somebody set it, rightly or wrongly. */
+type IsGiven = (name: keyof typeof settings) => boolean
+
+/**
+ * What is right by itself and wrong beside something else. A value that is wrong by itself has been
+ * named already, is `undefined` here, and is compared with nothing.
+ */
+function checkTogether(
+  configuration: Partial<Configuration>,
+  isGiven: IsGiven,
+  mistakes: string[],
+): void {
+  const { backend, listenHost, insecure } = configuration
+  checkLeases(configuration, mistakes)
+  if (listenHost !== undefined && !isLoopback(listenHost) && insecure !== true) {
     mistakes.push(
       `lock.listen.host, ${listenHost}, is not loopback, and there is no authentication yet: whoever reaches it could take and revoke every lock. Say --insecure if that is meant`,
     )
   }
-  if (configuration.backend === 'pg') checkPg(configuration, mistakes)
-  else checkEtcd(configuration, mistakes)
+  if (backend === 'pg') checkPg(isGiven, mistakes)
+  if (backend === 'etcd') checkEtcd(isGiven, mistakes)
 }
 
-function checkPg(configuration: Configuration, mistakes: string[]): void {
-  const { databaseUrl, databaseListenUrl, databaseFolder } = configuration
-  if (databaseUrl === undefined && databaseListenUrl !== undefined) {
+/** A lease that is given when none is asked for must be one that may be asked for. */
+function checkLeases(configuration: Partial<Configuration>, mistakes: string[]): void {
+  const { maxTtlMs = Number.POSITIVE_INFINITY } = configuration
+  for (const name of ['defaultTtlMs', 'sessionTtlMs'] as const) {
+    const { [name]: ttlMs = 0 } = configuration
+    if (ttlMs <= maxTtlMs) continue
+    mistakes.push(
+      `${settings[name].key}, ${formatDuration(ttlMs)}, must not be above lock.max.ttl, ${formatDuration(maxTtlMs)}`,
+    )
+  }
+}
+
+function checkPg(isGiven: IsGiven, mistakes: string[]): void {
+  if (!isGiven('databaseUrl') && isGiven('databaseListenUrl')) {
     mistakes.push('lockdb.listen.url needs lockdb.url: the embedded PostgreSQL has no pooler')
   }
-  if (databaseUrl !== undefined && databaseFolder !== undefined) {
+  if (isGiven('databaseUrl') && isGiven('databaseFolder')) {
     mistakes.push('lockdb.folder is for the embedded PostgreSQL, which lockdb.url replaces')
   }
-  refuseOthers('etcd.', 'etcd', configuration, mistakes)
+  refuseOthers('etcd.', 'etcd', 'pg', isGiven, mistakes)
 }
 
-function checkEtcd(configuration: Configuration, mistakes: string[]): void {
-  const { etcdUser, etcdPassword, etcdCa, etcdCert, etcdKey, etcdServerName } = configuration
-  if ((etcdUser === undefined) !== (etcdPassword === undefined)) {
+function checkEtcd(isGiven: IsGiven, mistakes: string[]): void {
+  if (isGiven('etcdUser') !== isGiven('etcdPassword')) {
     mistakes.push('etcd.user and etcd.password come together')
   }
-  if ((etcdCert === undefined) !== (etcdKey === undefined)) {
+  if (isGiven('etcdCert') !== isGiven('etcdKey')) {
     mistakes.push('etcd.tls.cert and etcd.tls.key come together')
   }
-  if (etcdCa === undefined && (etcdCert ?? etcdServerName) !== undefined) {
+  if (!isGiven('etcdCa') && (isGiven('etcdCert') || isGiven('etcdServerName'))) {
     mistakes.push('etcd.tls.ca is needed with the other settings of TLS')
   }
-  refuseOthers('lockdb.', 'pg', configuration, mistakes)
+  refuseOthers('lockdb.', 'pg', 'etcd', isGiven, mistakes)
 }
 
 /** Whoever sets up another store than the one that is used may believe that it is used. */
 function refuseOthers(
   prefix: string,
-  backend: Configuration['backend'],
-  configuration: Configuration,
+  theirs: Configuration['backend'],
+  used: Configuration['backend'],
+  isGiven: IsGiven,
   mistakes: string[],
 ): void {
-  for (const [name, { key }] of Object.entries(settings)) {
-    if (!key.startsWith(prefix) || configuration[name as keyof Configuration] === undefined)
-      continue
-    mistakes.push(`${key} is for lock.backend ${backend}, not ${configuration.backend}`)
+  for (const name of Object.keys(settings) as (keyof typeof settings)[]) {
+    const { key } = settings[name]
+    if (!key.startsWith(prefix) || !isGiven(name)) continue
+    mistakes.push(`${key} is for lock.backend ${theirs}, not ${used}`)
   }
 }
 

@@ -89,7 +89,8 @@ export const settings: Settings = {
   },
   maxTtlMs: {
     key: 'lock.max.ttl',
-    kind: duration(1, MAX_TTL_MS),
+    // Sessions are leases as well, and none is shorter than a second.
+    kind: duration(1_000, MAX_TTL_MS),
     default: 3_600_000,
     help: 'The longest lease that a caller may ask for.',
   },

@@ -120,7 +120,8 @@ describe('mistakes', () => {
     ['LOCK_DEFAULT_TTL', '0.5ms', 'got "0.5ms"'],
     ['LOCK_DEFAULT_TTL', '1e3s', 'got "1e3s"'],
     ['LOCK_DEFAULT_TTL', '', 'got ""'],
-    ['LOCK_MAX_TTL', '366d', 'must be a duration from 1ms to 365d'],
+    ['LOCK_MAX_TTL', '366d', 'must be a duration from 1s to 365d'],
+    ['LOCK_MAX_TTL', '999ms', 'must be a duration from 1s to 365d'],
     ['LOCK_SESSION_TTL', '61s', 'lock.session.ttl must be a duration from 1s to 1m'],
     ['LOCK_CLIENT_SAFETY_MARGIN', '1', 'must be a number from 0 to below 1'],
     ['LOCK_CLIENT_SAFETY_MARGIN', '30%', 'got "30%"'],
@@ -132,7 +133,6 @@ describe('mistakes', () => {
     ['LOCK_LISTEN_HOST', ' ', 'lock.listen.host must be a text that is not blank'],
     ['LOCK_LOG_LEVEL', 'verbose', 'must be one of debug, info, warn, error, fatal'],
     ['LOCK_BACKEND', 'redis', 'must be one of pg, etcd; got "redis"'],
-    ['ETCD_ENDPOINTS', 'http://a:2379', 'must be a list like 10.0.0.1:2379,10.0.0.2:2379'],
     ['LOCKDB_URL', 'mysql://x:hunter2@y/z', 'must be a URL like postgresql://'],
   ])('%s=%s', (variable, value, message) => {
     const [mistake, ...others] = mistakes([], { [variable]: value })
@@ -140,6 +140,12 @@ describe('mistakes', () => {
     expect(mistake).toContain(message)
     expect(mistake).not.toContain('hunter2')
     expect(others).toEqual([])
+  })
+
+  it('ETCD_ENDPOINTS=http://a:2379', () => {
+    expect(mistakes([], { LOCK_BACKEND: 'etcd', ETCD_ENDPOINTS: 'http://a:2379' })).toEqual([
+      expect.stringContaining('must be a list like 10.0.0.1:2379,10.0.0.2:2379'),
+    ])
   })
 
   it.each(['LOCK_DEFAULT_TLL', 'LOCKDB_UR', 'ETCD_ENDPOINT', 'PAYMENT_X', 'RAIL_STUB'])(
@@ -194,10 +200,29 @@ describe('mistakes', () => {
     expect(mistakes(['--lock-default-ttl', '2h'])[0]).toContain(
       'must not be above lock.max.ttl, 1h',
     )
+    expect(mistakes(['--lock-max-ttl', '10s', '--lock-default-ttl', '10s'])).toEqual([
+      'lock.session.ttl, 15s, must not be above lock.max.ttl, 10s',
+    ])
     expect(mistakes(['--lockdb-listen-url', 'postgres://h/d'])[0]).toContain('needs lockdb.url')
     expect(mistakes(['--lockdb-url', 'postgres://h/d', '--lockdb-folder', 'x'])[0]).toContain(
       'which lockdb.url replaces',
     )
+  })
+
+  it('are named beside values that are wrong by themselves, and none of those is compared', () => {
+    const all = mistakes(['--lock-listen-host', '0.0.0.0', '--lock-default-ttl', '2h'], {
+      LOCK_SESSION_TTL: 'x',
+      LOCKDB_URL: 'mysql://h/d',
+      LOCKDB_LISTEN_URL: 'postgres://h/d',
+      LOCKDB_FOLDER: 'x',
+    })
+    expect(all).toEqual([
+      expect.stringContaining('lock.session.ttl must be a duration'),
+      expect.stringContaining('lockdb.url must be a URL'),
+      'lock.default.ttl, 2h, must not be above lock.max.ttl, 1h',
+      expect.stringContaining('Say --insecure'),
+      expect.stringContaining('which lockdb.url replaces'),
+    ])
   })
 
   it.each([
