@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { type DemoResult, demoFolder, type Progress, runDemo } from './demo.ts'
+import { backendOf } from './payout-town.ts'
 
 /** How much of the bar was shown last: a log gets a line only when it grows. */
 let shown = -1
@@ -10,6 +11,7 @@ const { values } = parseArgs({
   options: {
     payouts: { type: 'string', default: '200' },
     folder: { type: 'string', default: 'evidence/demo' },
+    backend: { type: 'string', default: 'pg' },
     /** Throughput: a rail at 0 ms that behaves, and nobody is killed. */
     calm: { type: 'boolean', default: false },
   },
@@ -21,6 +23,7 @@ const result = await runDemo({
   payouts: Number(values.payouts),
   accounts: 40,
   executors: 3,
+  backend: backendOf(values.backend),
   railLatencyMs: values.calm ? 0 : 20,
   faults: !values.calm,
   onProgress: showProgress,

@@ -2,7 +2,13 @@ import { join } from 'node:path'
 import type { RunningProcess } from '@dlock/faults'
 import { startLocalPostgres } from '@dlock/local-postgres'
 import { type Clock, systemClock } from '@dlock/system'
-import { type FencedOut, PayoutTown, type Reconciliation, startLockd } from './payout-town.ts'
+import {
+  type Backend,
+  type FencedOut,
+  PayoutTown,
+  type Reconciliation,
+  startLockd,
+} from './payout-town.ts'
 
 export interface DemoOptions {
   readonly folder: string
@@ -13,6 +19,7 @@ export interface DemoOptions {
   readonly railLatencyMs: number
   /** Whether the rail misbehaves and executors are killed and paused. */
   readonly faults: boolean
+  readonly backend: Backend
   readonly onProgress: (progress: Progress) => void
   readonly clock?: Clock
 }
@@ -46,8 +53,7 @@ export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   const note = (text: string): void => onProgress({ done: 0, total: options.payouts, note: text })
   note('starting databases, lockd and the services')
   await using postgres = await startLocalPostgres({ settings: { max_connections: '300' } })
-  const lockd = await startLockd(postgres)
-  await using _ = lockd.process
+  await using lockd = await startLockd(postgres, options.backend)
   await using town = await PayoutTown.open({
     postgres,
     lockUrl: lockd.url,

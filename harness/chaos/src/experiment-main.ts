@@ -5,13 +5,14 @@ import { parseArgs } from 'node:util'
 import { startLocalPostgres } from '@dlock/local-postgres'
 import { runMode } from './experiment.ts'
 import { MODES } from './modes.ts'
-import { startLockd } from './payout-town.ts'
+import { backendOf, startLockd } from './payout-town.ts'
 import type { Verdict } from './verdict.ts'
 
 const { values } = parseArgs({
   options: {
     repeat: { type: 'string', default: '1' },
     mode: { type: 'string' },
+    backend: { type: 'string', default: 'pg' },
     folder: { type: 'string', default: 'evidence/experiment' },
   },
 })
@@ -19,7 +20,7 @@ const repeat = Number(values.repeat)
 const modes = MODES.filter(({ name }) => values.mode === undefined || values.mode === name)
 if (!Number.isInteger(repeat) || repeat < 1 || modes.length === 0) {
   console.error(
-    `experiment [--repeat N] [--folder PATH] [--mode ${MODES.map(({ name }) => name).join('|')}]`,
+    `experiment [--repeat N] [--backend pg|etcd] [--folder PATH] [--mode ${MODES.map(({ name }) => name).join('|')}]`,
   )
   process.exit(2)
 }
@@ -32,8 +33,7 @@ console.log(`SIGSTOP experiment, ${repeat} time(s); evidence in ${values.folder}
 const verdicts: { readonly run: number; readonly mode: string; readonly verdict: Verdict }[] = []
 {
   await using postgres = await startLocalPostgres({ settings: { max_connections: '300' } })
-  const lockd = await startLockd(postgres)
-  await using _ = lockd.process
+  await using lockd = await startLockd(postgres, backendOf(values.backend))
   for (let run = 1; run <= repeat; run += 1) {
     const around = { postgres, lockUrl: lockd.url, folder: join(folder, `run-${run}`) }
     const results = await Promise.all(

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type RunningProcess, startProcess } from '@dlock/faults'
 import { createDatabase, type LocalPostgres } from '@dlock/local-postgres'
+import { EtcdCluster } from '@dlock/services/etcd-cluster'
 import pg from 'pg'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
@@ -219,16 +220,40 @@ export interface Reconciliation {
   readonly discrepancies: readonly { readonly kind: string; readonly detail: string }[]
 }
 
-/** lockd on a database of its own. */
-export async function startLockd(
-  postgres: LocalPostgres,
-): Promise<{ readonly url: string; readonly process: RunningProcess }> {
+/** Where lockd keeps the locks. Nothing else in the town knows. */
+export type Backend = 'pg' | 'etcd'
+
+export interface Lockd extends AsyncDisposable {
+  readonly url: string
+  readonly process: RunningProcess
+}
+
+/** lockd on a database, or an etcd, of its own. */
+export async function startLockd(postgres: LocalPostgres, backend: Backend): Promise<Lockd> {
+  const etcd = backend === 'etcd' ? await EtcdCluster.start() : undefined
+  const env: Record<string, string> =
+    etcd === undefined
+      ? { LOCKDB_URL: await createDatabase(postgres.url()) }
+      : { LOCK_BACKEND: 'etcd', ETCD_ENDPOINTS: etcd.endpoints.join(',') }
   const running = await startProcess(process.execPath, {
     args: [join(ROOT, 'apps/lockd/bin/lockd.js'), '--lock-listen-port=0', '--lock-log-level=info'],
-    env: { LOCKDB_URL: await createDatabase(postgres.url()) },
+    env,
   })
   const [, url = ''] = await running.waitForLine(/"event":"server_listening".*"url":"([^"]+)"/)
-  return { url, process: running }
+  return {
+    url,
+    process: running,
+    async [Symbol.asyncDispose]() {
+      await running[Symbol.asyncDispose]()
+      await etcd?.[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** @throws RangeError when it is neither */
+export function backendOf(text: string): Backend {
+  if (text === 'pg' || text === 'etcd') return text
+  throw new RangeError(`backend must be pg or etcd, got ${JSON.stringify(text)}`)
 }
 
 function startService(name: string, env: Record<string, string>): Promise<RunningProcess> {

@@ -7,20 +7,23 @@ import { MODES, runMode } from '../src/index.ts'
 import { startLockd } from '../src/payout-town.ts'
 
 /** `npm run experiment`, once: so that it cannot rot between the days on which somebody looks. */
-test('INV-02: a holder stopped past its lease pays twice without guards, and is refused with them', {
-  timeout: 180_000,
-}, async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'experiment-'))
-  try {
-    await using postgres = await startLocalPostgres({ settings: { max_connections: '300' } })
-    const lockd = await startLockd(postgres)
-    await using _ = lockd.process
-    const around = { postgres, lockUrl: lockd.url, folder }
-    const verdicts = await Promise.all(
-      MODES.map(async (mode) => [mode.name, await runMode(mode, around)] as const),
-    )
-    expect(verdicts.filter(([, { passed }]) => !passed)).toEqual([])
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
-})
+test.each(['pg', 'etcd'] as const)(
+  'INV-02, locks in %s: a holder stopped past its lease pays twice without guards, and is refused with them',
+  {
+    timeout: 180_000,
+  },
+  async (backend) => {
+    const folder = await mkdtemp(join(tmpdir(), 'experiment-'))
+    try {
+      await using postgres = await startLocalPostgres({ settings: { max_connections: '300' } })
+      await using lockd = await startLockd(postgres, backend)
+      const around = { postgres, lockUrl: lockd.url, folder }
+      const verdicts = await Promise.all(
+        MODES.map(async (mode) => [mode.name, await runMode(mode, around)] as const),
+      )
+      expect(verdicts.filter(([, { passed }]) => !passed)).toEqual([])
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  },
+)
