@@ -1,5 +1,10 @@
 import type { IncomingMessage } from 'node:http'
-import { type FieldFault, type Operation, parseHeaderText } from '@dlock/protocol'
+import {
+  decodePathSegment,
+  type FieldFault,
+  type Operation,
+  parseHeaderText,
+} from '@dlock/protocol'
 import type { FastifyRequest } from 'fastify'
 import { invalid } from './invalid.ts'
 
@@ -17,7 +22,7 @@ export function inputOf(
     const value = soleHeader(request.raw, header, field)
     if (value !== undefined) outside[field] = value
   }
-  const query = request.query as Record<string, unknown>
+  const query = queryOf(request)
   const carried = operation.method === 'GET' ? numbersRead(operation, query) : bodyOf(request)
   const misplaced = [
     ...Object.keys(carried).filter((field) => field in outside || field in headers),
@@ -50,6 +55,14 @@ function bodyOf({ body }: FastifyRequest): Record<string, unknown> {
   if (body === undefined || body === null) return {}
   if (typeof body === 'object' && !Array.isArray(body)) return body as Record<string, unknown>
   throw invalid([{ field: '', message: 'must be a JSON object' }])
+}
+
+/** The framework keeps what it cannot decode as it is, and would look for that. */
+function queryOf({ raw, query }: FastifyRequest): Record<string, unknown> {
+  if (decodePathSegment(raw.url ?? '') === undefined) {
+    throw invalid([{ field: '', message: "the query's percent-encoding is not that of UTF-8" }])
+  }
+  return query as Record<string, unknown>
 }
 
 /** A query is text. Where the schema wants a whole number, its one decimal spelling is one. */

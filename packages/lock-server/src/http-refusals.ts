@@ -14,6 +14,8 @@ export function httpFailure(error: unknown): unknown {
 
 const refusals: Readonly<Record<string, readonly [Failure['code'], string]>> = {
   FST_ERR_BAD_URL: ['VALIDATION_FAILED', "the path's percent-encoding is not that of UTF-8"],
+  // Of QUERY, before it is looked for. Nothing here answers to it.
+  FST_ERR_ROUTE_MISSING_CONTENT_TYPE: ['NOT_FOUND', 'nothing here answers to QUERY'],
   FST_ERR_MAX_PARAM_LENGTH: ['VALIDATION_FAILED', 'a part of the path is longer than any key'],
   FST_ERR_CTP_BODY_TOO_LARGE: ['BODY_TOO_LARGE', 'the body is larger than 64 KiB'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [

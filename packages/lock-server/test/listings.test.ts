@@ -37,6 +37,14 @@ test('L9, P-02: locks by exact prefix, in pages', async () => {
   expect(await listed('none')).toEqual([])
 })
 
+test('L9: a prefix that no key can have is refused by name, whatever the store', async () => {
+  const reply = await send(await serve(), { path: '/v1/locks?prefix=a%00' })
+  expect([reply.status, JSON.parse(reply.text)]).toMatchObject([
+    400,
+    { code: 'VALIDATION_FAILED', details: { fields: [{ field: 'prefix' }] } },
+  ])
+})
+
 test('L9: sessions, without their ids, and revocations', async () => {
   const served = await serve()
   const caller = await callers.HTTP(served)

@@ -71,7 +71,12 @@ const pageFields = {
   ),
 }
 const prefixField = Type.Optional(
-  Type.String({ maxLength: 512, description: 'Keys that begin with exactly this.' }),
+  // No key has either, and not every store can look for them.
+  Type.Refine(
+    Type.String({ maxLength: 512, description: 'Keys that begin with exactly this.' }),
+    (text) => /^[^\p{Cc}\p{Cs}]*$/u.test(text),
+    () => 'must hold no control character and no lone surrogate',
+  ) as Type.TRefine<Type.TString>,
 )
 
 function page<Item>(item: Schema<Item>): Schema<PageOf<Item>> {
