@@ -112,13 +112,18 @@ export class Acquire {
     return handle
   }
 
-  /** A session that holds the key already is told so at once, or it would wait for itself. */
+  /**
+   * A session that holds the key already is told so at once, or it would wait for itself. Its grant
+   * may be of another process, wherever the session was opened: a client that got no answer asks
+   * elsewhere. Only while the key is another's by this process's own book is the store not asked.
+   */
   async #mayHold({ key, sessionId }: LockRequest): Promise<boolean> {
     const { grants, sessions, registry, clock } = this.#options
     const grant = grants.of(key)
-    const isOwn = grant?.sessionId === sessionId
-    if (isOwn && grant.endsAtNanos > clock.monotonicNanos()) return true
-    if (!isOwn && !sessions.isAdopted(sessionId)) return false
+    if (grant !== undefined && grant.endsAtNanos > clock.monotonicNanos()) {
+      if (grant.sessionId === sessionId) return true
+      if (!sessions.isAdopted(sessionId)) return false
+    }
     try {
       return (await registry.locksOf(sessionId)).has(key)
     } catch (error) {

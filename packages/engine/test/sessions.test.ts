@@ -82,6 +82,21 @@ test('decision 3: so it does when its grant was made by another process', async 
   expect(granted(await moved.take('job', 5_000)).fencingToken).toBe(lock.fencingToken)
 })
 
+// Found by simulation: docs/findings/simulation.md.
+test.each([0, 5_000])(
+  'decision 3: so it does when another process made the grant, though it was opened here (wait %i)',
+  async (maxWaitMs) => {
+    const there = await Stage.started()
+    const here = await Stage.started({ clock: there.clock, memory: there.memory })
+    const [worker, other] = await here.workers('worker', 'other')
+    const moved = there.workerOf('worker', worker.sessionId)
+    const lock = granted(await moved.take('job'))
+    watch(other.take('job', 9_000))
+    await here.settle()
+    expect(granted(await worker.take('job', maxWaitMs)).fencingToken).toBe(lock.fencingToken)
+  },
+)
+
 test('a store that cannot say what a session holds just now is no reason to fail', async () => {
   const there = await Stage.started()
   const here = await Stage.started({ clock: there.clock, memory: there.memory })
