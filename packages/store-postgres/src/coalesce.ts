@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers'
+import { nextTick } from 'node:process'
 import type { Clock } from '@dlock/system'
 import { type Executor, lockWaitMs, type Row, type Send, toldOf } from './execute.ts'
 import { type AskStatement, parameters } from './statement.ts'
@@ -28,6 +28,7 @@ interface Member<Ask, Answer> {
   answered: boolean
   /** It is part of a statement: from then on it may happen. */
   sent: boolean
+  readonly stopWatching: () => void
   resolve(answer: Answer): void
   reject(error: unknown): void
 }
@@ -41,8 +42,8 @@ const BATCH_LOCK_WAIT = 0.25
  * Makes one statement of the calls of one kind that are waiting to be sent, so that one round trip
  * and one flush of the log serve them all.
  *
- * Nobody waits for company: when there is room for another statement it leaves at the end of the
- * turn, with whoever is there; calls gather only behind statements in flight. Callers do not suffer
+ * Nobody waits for company: when there is room for another statement it leaves as soon as there is
+ * a connection, with whoever is there by then; calls gather only behind statements in flight. Callers do not suffer
  * for each other: when a statement failed and changed nothing, its members are tried one by one.
  * When it may have happened, each is told so. Every call is answered by its own deadline.
  */
@@ -52,11 +53,8 @@ export class Coalescer<Ask, Answer> {
   readonly #limits: CoalescerLimits
   readonly #clock: Clock
   #waiting: Member<Ask, Answer>[] = []
-  /** In the order of their deadlines, since every call has the same time. */
-  readonly #unanswered = new Set<Member<Ask, Answer>>()
   #inFlight = 0
   #leaving = false
-  #alarmIsSet = false
 
   constructor(kind: Kind<Ask, Answer>, executor: Executor, limits: CoalescerLimits) {
     this.#kind = kind
@@ -69,19 +67,27 @@ export class Coalescer<Ask, Answer> {
   ask(ask: Ask): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const untilNanos = this.#executor.deadline()
-      const member = { ask, untilNanos, answered: false, sent: false, resolve, reject }
+      const member: Member<Ask, Answer> = {
+        ask,
+        untilNanos,
+        answered: false,
+        sent: false,
+        stopWatching: this.#executor.deadlines.watch(untilNanos, () => {
+          this.#reject(member, timedOut(member.sent ? 'unknown' : 'not-applied').told)
+        }),
+        resolve,
+        reject,
+      }
       this.#waiting.push(member)
-      this.#unanswered.add(member)
-      this.#setAlarm()
       this.#leaveSoon()
     })
   }
 
-  /** Not before the end of the turn: whoever asks in the same turn comes along. */
+  /** After the promise chains that are running now: who asks in one of them comes along. */
   #leaveSoon(): void {
     if (this.#leaving || this.#inFlight >= this.#limits.statements) return
     this.#leaving = true
-    setImmediate(() => {
+    nextTick(() => {
       this.#leaving = false
       this.#inFlight += 1
       void this.#serveBatch().finally(() => {
@@ -96,7 +102,7 @@ export class Coalescer<Ask, Answer> {
   async #serveBatch(): Promise<void> {
     let batch: readonly Member<Ask, Answer>[] | undefined
     try {
-      await this.#executor.withConnection(this.#executor.deadline(), async (send) => {
+      await this.#executor.withConnection(async (send) => {
         batch = this.#takeBatch()
         if (batch.length > 0) await this.#sendTogether(send, batch)
       })
@@ -133,8 +139,9 @@ export class Coalescer<Ask, Answer> {
 
   async #serveAlone(member: Member<Ask, Answer>): Promise<void> {
     try {
-      await this.#executor.withConnection(member.untilNanos, (send) =>
-        this.#sendTogether(send, [member]),
+      await this.#executor.withConnection(
+        (send) => this.#sendTogether(send, [member]),
+        member.untilNanos,
       )
     } catch (failure) {
       this.#reject(member, toldOf(failure))
@@ -169,27 +176,6 @@ export class Coalescer<Ask, Answer> {
 
   #settle(member: Member<Ask, Answer>): void {
     member.answered = true
-    this.#unanswered.delete(member)
-  }
-
-  /** One timer for all: it is set for the earliest deadline, and set again when it fires. */
-  #setAlarm(): void {
-    const [first] = this.#unanswered
-    if (this.#alarmIsSet || first === undefined) return
-    this.#alarmIsSet = true
-    const leftMs = Number(first.untilNanos - this.#clock.monotonicNanos()) / 1_000_000
-    this.#clock.setTimer(leftMs, () => {
-      this.#alarmIsSet = false
-      this.#giveUpLate()
-      this.#setAlarm()
-    })
-  }
-
-  #giveUpLate(): void {
-    const now = this.#clock.monotonicNanos()
-    for (const member of this.#unanswered) {
-      if (member.untilNanos > now) break
-      this.#reject(member, timedOut(member.sent ? 'unknown' : 'not-applied').told)
-    }
+    member.stopWatching()
   }
 }

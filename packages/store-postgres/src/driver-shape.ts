@@ -35,11 +35,6 @@ export interface PgQuery {
   readonly text: string
   readonly values?: unknown[]
   readonly rowMode?: 'array'
-  readonly types?: PgTypes
-}
-
-export interface PgTypes {
-  getTypeParser(): (text: string) => string
 }
 
 export interface PgResult {

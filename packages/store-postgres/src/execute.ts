@@ -1,8 +1,13 @@
 import type { Clock } from '@dlock/system'
-import type { PgPool, PgPoolClient, PgQuery, PgTypes } from './driver-shape.ts'
+import { Deadlines } from './deadlines.ts'
+import type { PgPool, PgPoolClient, PgQuery } from './driver-shape.ts'
 import type { Statement } from './statement.ts'
 import { type Fate, StatementFailure, timedOut, translate } from './translate-error.ts'
 
+/**
+ * Every column is text, as the statements say themselves: what the driver would make of a number or
+ * a date, and whether it has been told otherwise, does not matter.
+ */
 export type Row = readonly (string | null)[]
 
 /**
@@ -12,7 +17,7 @@ export type Row = readonly (string | null)[]
  */
 export type Send = (
   statement: Statement,
-  values: readonly (string | null)[],
+  values: (string | null)[],
   untilNanos: bigint,
 ) => Promise<readonly Row[]>
 
@@ -26,9 +31,6 @@ export interface ExecutorOptions {
   readonly onDriverError: (error: unknown, statement: string) => void
 }
 
-/** Numbers, tokens and dates are read by whoever asked, from the text that the server sent. */
-const AS_TEXT: PgTypes = { getTypeParser: () => (text) => text }
-
 /**
  * Runs statements on connections of the pool, within deadlines.
  *
@@ -39,6 +41,7 @@ const AS_TEXT: PgTypes = { getTypeParser: () => (text) => text }
 export class Executor {
   readonly clock: Clock
   readonly callTimeoutMs: number
+  readonly deadlines: Deadlines
   readonly #options: ExecutorOptions
   readonly #callTimeoutNanos: bigint
   #prepared: boolean
@@ -46,6 +49,7 @@ export class Executor {
   constructor(options: ExecutorOptions) {
     this.clock = options.clock
     this.callTimeoutMs = options.callTimeoutMs
+    this.deadlines = new Deadlines(options.clock)
     this.#options = options
     this.#callTimeoutNanos = BigInt(options.callTimeoutMs) * 1_000_000n
     this.#prepared = options.prepared
@@ -66,10 +70,10 @@ export class Executor {
    *
    * @throws ContentionError, NotLeaderError
    */
-  async run(statement: Statement, values: readonly (string | null)[]): Promise<readonly Row[]> {
+  async run(statement: Statement, values: (string | null)[]): Promise<readonly Row[]> {
     const untilNanos = this.deadline()
     try {
-      return await this.withConnection(untilNanos, (send) => send(statement, values, untilNanos))
+      return await this.withConnection((send) => send(statement, values, untilNanos), untilNanos)
     } catch (failure) {
       throw toldOf(failure)
     }
@@ -83,8 +87,9 @@ export class Executor {
   async runScript(text: string): Promise<void> {
     const untilNanos = this.deadline()
     try {
-      await this.#onClient(untilNanos, (client) =>
-        this.#inTime(client.query({ text }), untilNanos, 'unknown', 'script'),
+      await this.#onClient(
+        (client) => this.#inTime(client.query({ text }), untilNanos, 'unknown', 'script'),
+        untilNanos,
       )
     } catch (failure) {
       throw toldOf(failure)
@@ -94,20 +99,22 @@ export class Executor {
   /**
    * For who chooses what to send when there is a connection, or sends more than one statement.
    *
-   * @throws StatementFailure when there is no connection in time, and what `use` throws
+   * @param untilNanos how long to wait for a connection; as long as the pool does, when left out
+   * @throws StatementFailure when there is no connection, and what `use` throws
    */
   withConnection<Result>(
-    untilNanos: bigint,
     use: (send: Send) => Promise<Result>,
+    untilNanos?: bigint,
   ): Promise<Result> {
-    return this.#onClient(untilNanos, (client) =>
-      use((statement, values, until) => this.#send(client, statement, values, until)),
+    return this.#onClient(
+      (client) => use((statement, values, until) => this.#send(client, statement, values, until)),
+      untilNanos,
     )
   }
 
   async #onClient<Result>(
-    untilNanos: bigint,
     use: (client: PgPoolClient) => Promise<Result>,
+    untilNanos: bigint | undefined,
   ): Promise<Result> {
     const client = await this.#connect(untilNanos)
     // Without a listener, a connection that breaks between two answers would end the process. The
@@ -125,18 +132,23 @@ export class Executor {
     }
   }
 
-  #connect(untilNanos: bigint): Promise<PgPoolClient> {
+  async #connect(untilNanos: bigint | undefined): Promise<PgPoolClient> {
     const connecting = this.#options.pool.connect()
-    const client = this.#inTime(connecting, untilNanos, 'not-applied', 'connect')
-    // The pool may still come up with a connection when nobody waits for it any more.
-    client.catch(() => connecting.then((late) => late.release()).catch(ignore))
-    return client
+    try {
+      if (untilNanos === undefined) return await connecting
+      return await this.#inTime(connecting, untilNanos, 'not-applied', 'connect')
+    } catch (error) {
+      if (!(error instanceof StatementFailure)) throw this.#translate(error, 'connect', false)
+      // The pool may still come up with a connection when nobody waits for it any more.
+      connecting.then((late) => late.release()).catch(ignore)
+      throw error
+    }
   }
 
   async #send(
     client: PgPoolClient,
     statement: Statement,
-    values: readonly (string | null)[],
+    values: (string | null)[],
     untilNanos: bigint,
   ): Promise<readonly Row[]> {
     try {
@@ -158,16 +170,12 @@ export class Executor {
   async #sendOnce(
     client: PgPoolClient,
     { name, text }: Statement,
-    values: readonly (string | null)[],
+    values: (string | null)[],
     untilNanos: bigint,
   ): Promise<readonly Row[]> {
-    const query: PgQuery = {
-      ...(this.#prepared ? { name } : {}),
-      text,
-      values: [...values],
-      rowMode: 'array',
-      types: AS_TEXT,
-    }
+    const query: PgQuery = this.#prepared
+      ? { name, text, values, rowMode: 'array' }
+      : { text, values, rowMode: 'array' }
     const result = await this.#inTime(client.query(query), untilNanos, 'unknown', name)
     return result.rows as Row[]
   }
@@ -179,21 +187,24 @@ export class Executor {
     fate: Fate,
     name: string,
   ): Promise<Result> {
-    const leftMs = Number(untilNanos - this.clock.monotonicNanos()) / 1_000_000
     return new Promise((resolve, reject) => {
-      const alarm = this.clock.setTimer(leftMs, () => reject(timedOut(fate)), { keepAlive: true })
+      const answered = this.deadlines.watch(untilNanos, () => reject(timedOut(fate)))
       answer.then(
         (result) => {
-          alarm.cancel()
+          answered()
           resolve(result)
         },
         (error: unknown) => {
-          alarm.cancel()
-          this.#options.onDriverError(error, name)
-          reject(translate(error, fate === 'unknown'))
+          answered()
+          reject(this.#translate(error, name, fate === 'unknown'))
         },
       )
     })
+  }
+
+  #translate(error: unknown, name: string, sent: boolean): StatementFailure {
+    this.#options.onDriverError(error, name)
+    return translate(error, sent)
   }
 }
 

@@ -23,7 +23,8 @@ const EXTEND = askStatement(
   FROM ${asked} AS a
   WHERE e.lock_key = a.key AND e.fencing_token = a.token AND e.expires_at > now()
     AND ${sessionLives('e.session_id')}
-  RETURNING e.lock_key, e.owner_id, e.session_id, e.fencing_token, ${epochMs('e.expires_at')}`,
+  RETURNING e.lock_key, e.owner_id, e.session_id::text, e.fencing_token::text,
+    ${epochMs('e.expires_at')}`,
 )
 
 /** `undefined`: lost. */

@@ -30,7 +30,7 @@ export function parseToken(text: string): bigint {
 
 const HIGHEST = statement(
   'highest_token',
-  'SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM fencing_token_seq',
+  'SELECT (CASE WHEN is_called THEN last_value ELSE last_value - 1 END)::text FROM fencing_token_seq',
 )
 
 export function tokens(executor: Executor): TokenCapability {

@@ -1,5 +1,4 @@
-import type { HealthCapability } from '@dlock/lock-api'
-import { NotLeaderError } from '@dlock/lock-api'
+import { type HealthCapability, NotLeaderError } from '@dlock/lock-api'
 import type { Executor } from './execute.ts'
 import { statement } from './statement.ts'
 
@@ -7,7 +6,7 @@ import { statement } from './statement.ts'
 const CHECK = statement(
   'check_health',
   `
-  SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean
+  SELECT (pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean)::text
   FROM fencing_token_seq`,
 )
 
@@ -15,7 +14,7 @@ export function health(executor: Executor): HealthCapability {
   return {
     async checkHealth() {
       const [row] = await executor.run(CHECK, [])
-      if (row?.[0] !== 'f') {
+      if (row?.[0] !== 'false') {
         throw new NotLeaderError('PostgreSQL is read-only here: it is not the primary')
       }
     },

@@ -5,7 +5,6 @@ export type {
   PgPoolClient,
   PgQuery,
   PgResult,
-  PgTypes,
 } from './driver-shape.ts'
 export { migrate } from './migrate.ts'
 export { openPostgresStore } from './open.ts'

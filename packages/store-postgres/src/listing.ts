@@ -37,7 +37,7 @@ const SESSIONS = statement(
   `
   SELECT s.session_ref, s.owner_id, ${epochMs('s.created_at')}, ${epochMs('s.expires_at')},
     (
-      SELECT count(*) FROM lock_entry AS e
+      SELECT count(*)::text FROM lock_entry AS e
       WHERE e.session_id = s.session_id AND e.expires_at > now()
     )
   FROM (SELECT *, ${SESSION_REF} AS session_ref FROM lock_session AS s) AS s
@@ -48,7 +48,8 @@ const SESSIONS = statement(
 const REVOCATIONS = statement(
   'list_revocations',
   `
-  SELECT revocation_id, lock_key, prev_owner, prev_token, new_token_floor, operator, reason,
+  SELECT revocation_id::text, lock_key, prev_owner, prev_token::text, new_token_floor::text,
+    operator, reason,
     ${epochMs('revoked_at')}
   FROM lock_revocation
   WHERE $1::bigint IS NULL OR revocation_id > $1::bigint

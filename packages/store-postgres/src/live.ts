@@ -28,7 +28,7 @@ export function leaseEnd(ttlMs: string): string {
 
 /** An instant as a decimal number of milliseconds, for `instant`. */
 export function epochMs(instant: string): string {
-  return `date_part('epoch', ${instant}) * 1000`
+  return `(date_part('epoch', ${instant}) * 1000)::text`
 }
 
 export function instant(text: string | null | undefined): Date {

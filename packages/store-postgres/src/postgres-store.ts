@@ -44,7 +44,7 @@ import {
   openSession,
 } from './sessions.ts'
 import { checkHandOver, type HandOver, TRANSFERS } from './transfer.ts'
-import { type Inserted, type Insertion, TRY_INSERTS, tryInsert } from './try-insert.ts'
+import { INSERTIONS, type InsertionSteps, REFUSALS, tryInsert } from './try-insert.ts'
 import { WANTS } from './waiting.ts'
 
 export interface PostgresStoreOptions {
@@ -84,12 +84,11 @@ export class PostgresStore implements LockStore, SessionRegistry, CapableStore {
   readonly #executor: Executor
   readonly #ids: Ids
   readonly #onWarning: (message: string) => void
-  readonly #insertions: Coalescer<Insertion, Inserted>
+  readonly #insertionSteps: InsertionSteps
   readonly #extensions: Coalescer<Extension, LockHandle | undefined>
   readonly #deletions: Coalescer<Deletion, boolean>
   readonly #transfers: Coalescer<HandOver, Transfer>
   readonly #beats: Coalescer<Beat, boolean>
-  readonly #burials: Coalescer<string, undefined>
   readonly #wants: Coalescer<string, number | undefined>
   readonly #sweeper: Sweeper
   readonly #capabilities: StoreCapabilities
@@ -114,12 +113,18 @@ export class PostgresStore implements LockStore, SessionRegistry, CapableStore {
     this.#executor = executor
     this.#ids = ids
     this.#onWarning = onWarning
-    this.#insertions = coalesce(TRY_INSERTS)
+    const insertions = coalesce(INSERTIONS)
+    const refusals = coalesce(REFUSALS)
+    const burials = coalesce(BURIALS)
+    this.#insertionSteps = {
+      insert: (ask) => insertions.ask(ask),
+      whyRefused: (ask) => refusals.ask(ask),
+      bury: (sessionId) => burials.ask(sessionId),
+    }
     this.#extensions = coalesce(EXTENDS)
     this.#deletions = coalesce(DELETIONS)
     this.#transfers = coalesce(TRANSFERS)
     this.#beats = coalesce(HEARTBEATS)
-    this.#burials = coalesce(BURIALS)
     this.#wants = coalesce(WANTS)
     this.#sweeper = new Sweeper(executor)
     const announcements = new Announcements({
@@ -151,11 +156,7 @@ export class PostgresStore implements LockStore, SessionRegistry, CapableStore {
     sessionId: string,
     ttlMs: number,
   ): Promise<LockHandle | undefined> {
-    return tryInsert(
-      { key, ownerId, sessionId, ttlMs },
-      (ask) => this.#insertions.ask(ask),
-      (dead) => this.#burials.ask(dead),
-    )
+    return tryInsert(this.#insertionSteps, { key, ownerId, sessionId, ttlMs })
   }
 
   async extend(key: string, fencingToken: bigint, ttlMs: number): Promise<LockHandle | undefined> {

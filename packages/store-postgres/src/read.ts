@@ -5,7 +5,7 @@ import { epochMs, grantLives, instant } from './live.ts'
 import { statement } from './statement.ts'
 
 /** What `infoOf` reads, of `lock_entry AS e`. */
-export const INFO_COLUMNS: string = `e.lock_key, e.owner_id, e.fencing_token,
+export const INFO_COLUMNS: string = `e.lock_key, e.owner_id, e.fencing_token::text,
     ${epochMs('e.acquired_at')}, ${epochMs('e.expires_at')}`
 
 const READ = statement(

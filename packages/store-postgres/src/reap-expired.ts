@@ -21,9 +21,9 @@ const LOCK_WAIT_MS = '100'
 const MARK = statement(
   'mark',
   `
-  SELECT last_value,
-    CASE WHEN last_value IS NOT NULL THEN pg_current_xact_id() END,
-    pg_snapshot_xmin(pg_current_snapshot())
+  SELECT last_value::text,
+    CASE WHEN last_value IS NOT NULL THEN pg_current_xact_id()::text END,
+    pg_snapshot_xmin(pg_current_snapshot())::text
   FROM fencing_token_seq`,
 )
 
@@ -57,8 +57,8 @@ const SWEEP = statement(
   ), forgotten AS (
     DELETE FROM lock_session WHERE ended_at < ${LIMIT} - ${REMEMBER_DEAD_SESSION}
   )
-  SELECT (SELECT count(*) FROM ended) + (SELECT count(*) FROM expired),
-    pg_relation_size('lock_entry') / current_setting('block_size')::bigint`,
+  SELECT ((SELECT count(*) FROM ended) + (SELECT count(*) FROM expired))::text,
+    (pg_relation_size('lock_entry') / current_setting('block_size')::bigint)::text`,
 )
 
 /**
@@ -101,12 +101,13 @@ export class Sweeper {
   }
 
   /** A sweep that met a locked row has been rolled back, so it can begin again. */
-  async #sweep(values: readonly string[]): Promise<readonly Row[]> {
+  async #sweep(values: string[]): Promise<readonly Row[]> {
     const untilNanos = this.#executor.deadline()
     for (;;) {
       try {
-        return await this.#executor.withConnection(untilNanos, (send) =>
-          send(SWEEP, values, untilNanos),
+        return await this.#executor.withConnection(
+          (send) => send(SWEEP, values, untilNanos),
+          untilNanos,
         )
       } catch (failure) {
         const late = this.#executor.clock.monotonicNanos() >= untilNanos

@@ -37,7 +37,7 @@ const REVOKE = statement(
     FROM held AS h JOIN revoked AS r ON r.lock_key = h.lock_key
     RETURNING lock_key, revocation_id
   )
-  SELECT h.owner_id, h.fencing_token, r.floor, a.revocation_id, r.announced
+  SELECT h.owner_id, h.fencing_token::text, r.floor::text, a.revocation_id::text, r.announced
   FROM held AS h
   LEFT JOIN (SELECT lock_key, floor, ${ANNOUNCE} AS announced FROM revoked) AS r USING (lock_key)
   LEFT JOIN audited AS a USING (lock_key)`,

@@ -44,7 +44,7 @@ const HEARTBEAT = askStatement(
   UPDATE lock_session AS s SET expires_at = GREATEST(s.expires_at, ${leaseEnd('a.ttl_ms')})
   FROM ${asked} AS a
   WHERE s.session_id = a.key AND s.expires_at > now()
-  RETURNING s.session_id`,
+  RETURNING s.session_id::text`,
 )
 
 export const HEARTBEATS: Kind<Beat, boolean> = {
@@ -129,7 +129,7 @@ export async function locksOf(executor: Executor, sessionId: string): Promise<Re
 const DESCRIBE = statement(
   'describe_session',
   `
-  SELECT owner_id, ceil(date_part('epoch', expires_at - now()) * 1000)
+  SELECT owner_id, ceil(date_part('epoch', expires_at - now()) * 1000)::text
   FROM (
     SELECT owner_id, GREATEST(expires_at, now()) AS expires_at FROM lock_session
     WHERE session_id = $1::uuid

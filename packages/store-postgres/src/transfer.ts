@@ -41,7 +41,7 @@ const TRANSFER = askStatement(
     expires_at = CASE WHEN a.lives THEN a.expires_at ELSE ${VACANT} END
   FROM asked AS a
   WHERE e.lock_key = a.key AND e.fencing_token = a.token AND e.expires_at > ${VACANT}
-  RETURNING e.lock_key, CASE WHEN a.lives THEN e.fencing_token END, ${epochMs('e.expires_at')},
+  RETURNING e.lock_key, CASE WHEN a.lives THEN e.fencing_token::text END, ${epochMs('e.expires_at')},
     CASE WHEN NOT a.lives THEN ${ANNOUNCE} END`,
 )
 

@@ -9,7 +9,7 @@ export const CHANNEL = 'dlock_freed'
  * Of a freed row: announces it if somebody wants it, and else costs nothing. Announcing takes a
  * lock of the whole database at commit, so a release that nobody waits for does without.
  */
-export const ANNOUNCE: string = `CASE WHEN wanted THEN pg_notify('${CHANNEL}', lock_key) END`
+export const ANNOUNCE: string = `CASE WHEN wanted THEN pg_notify('${CHANNEL}', lock_key)::text END`
 
 /**
  * Writes only when the mark is not set yet. When the row changes in between, the answer is "try
@@ -33,7 +33,7 @@ const WANT = askStatement(
     FROM asked AS a JOIN lock_entry AS e ON e.lock_key = a.key AND e.wanted
   )
   SELECT w.lock_key,
-    ceil(date_part('epoch', LEAST(w.expires_at, s.expires_at) - now()) * 1000)
+    ceil(date_part('epoch', LEAST(w.expires_at, s.expires_at) - now()) * 1000)::text
   FROM wanted AS w JOIN lock_session AS s ON s.session_id = w.session_id
   WHERE w.expires_at > now() AND s.expires_at > now()`,
 )

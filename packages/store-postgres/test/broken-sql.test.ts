@@ -78,7 +78,7 @@ const BROKEN: readonly {
   {
     how: 'a take-over of what lives',
     edits: [
-      ['WHERE lives AND holder IS NULL', 'WHERE lives'],
+      ['WHERE h.session_id = a.session_id OR h.expires_at <= now() OR h.lock_key IS NULL', ''],
       ['WHERE e.expires_at <= now() OR e.session_id = EXCLUDED.session_id', 'WHERE true'],
     ],
     caughtBy: /FR-01: a key that another session holds is refused/,

@@ -2,11 +2,10 @@ import type { PgPool, PgQuery } from '../src/index.ts'
 
 /** A pool on which a passage of the store's SQL, wherever it stands, reads otherwise. */
 export function editedPool(pool: PgPool, ...edits: readonly (readonly [string, string])[]): PgPool {
-  const edited = ({ text, values, rowMode, types }: PgQuery): PgQuery => ({
+  const edited = ({ text, values, rowMode }: PgQuery): PgQuery => ({
     text: edits.reduce((sql, [from, to]) => sql.replaceAll(from, to), text),
     ...(values && { values }),
     ...(rowMode && { rowMode }),
-    ...(types && { types }),
   })
   return {
     async connect() {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '@dlock/system'
 import type { StoreFixture } from '@dlock/tck'
 import pg from 'pg'
@@ -75,7 +74,10 @@ export function fixtureOf(schema: () => Schema, options: FixtureOptions = {}): S
             sessionId,
           ])
         },
-        waitMs: (ms) => sleep(ms),
+        // By the server's clock; this process's timers may be early by it.
+        waitMs: async (ms) => {
+          await admin.query('SELECT pg_sleep($1::float8 / 1000)', [ms])
+        },
         async close() {
           await Promise.all(pools.map((pool) => pool.end()))
         },
