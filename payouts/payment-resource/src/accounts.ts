@@ -138,7 +138,7 @@ export async function listPayouts(pool: pg.Pool, query: PayoutQuery): Promise<Pa
     `SELECT ${PAYOUT_COLUMNS} FROM payout p
       WHERE sequence > $1::bigint AND ($2::text IS NULL OR state = $2)
         AND ($3::text IS NULL OR account_id = $3)
-      ORDER BY sequence LIMIT $4`,
+      ORDER BY p.sequence LIMIT $4`,
     [query.cursor ?? '0', query.state ?? null, query.accountId ?? null, limit],
   )
   const last = rows.length === limit ? rows.at(-1)?.sequence : undefined

@@ -196,7 +196,7 @@ async function startedPayouts(pool: pg.Pool): Promise<(PayoutRow & { age_ms: num
   const { rows } = await pool.query<PayoutRow & { age_ms: number }>(
     `SELECT ${PAYOUT_COLUMNS},
             (extract(epoch FROM clock_timestamp() - updated_at) * 1000)::float AS age_ms
-       FROM payout p WHERE claim_token IS NOT NULL ORDER BY sequence`,
+       FROM payout p WHERE claim_token IS NOT NULL ORDER BY p.sequence`,
   )
   return rows
 }
