@@ -44,6 +44,11 @@ export class Executor {
   #timer: Timer | undefined
   #closed = false
   #oldestPending: Date | undefined
+  /**
+   * Where the next pass looks, by state; from the oldest on when there is none. Always to look at
+   * the oldest would let two hundred that cannot go on keep every later one from its turn.
+   */
+  readonly #cursors = new Map<PayoutState, string>()
 
   constructor(parts: ExecutorParts) {
     this.#parts = parts
@@ -168,11 +173,15 @@ export class Executor {
     const { paymentUrl } = this.#parts.settings
     const pages = await Promise.all(
       WORKABLE.map(async (state) => {
-        const query = { state, limit: 200 }
+        const cursor = this.#cursors.get(state)
+        const query = { state, limit: 200, ...(cursor !== undefined && { cursor }) }
         const page = await call(paymentUrl, payments.listPayouts, query, { timeoutMs: 2_000 })
         if (page.kind !== 'ok') return []
-        if (state === 'PENDING') this.#noteBacklog(page.output.items)
-        return page.output.items
+        const { items, nextCursor } = page.output
+        if (state === 'PENDING' && cursor === undefined) this.#noteBacklog(items)
+        if (nextCursor === undefined) this.#cursors.delete(state)
+        else this.#cursors.set(state, nextCursor)
+        return items
       }),
     )
     return pages.flat()

@@ -55,6 +55,19 @@ test.each([
   },
 )
 
+test('payouts that cannot go on, however many, keep no other from its turn', async () => {
+  await town.faults({ lostReplyRate: 1 })
+  const [stuck] = await town.payouts(1, 1_000)
+  await using _executor = await town.executor()
+  if (stuck === undefined) throw new Error('no payout')
+  await town.until(stuck, 'RAIL_AMBIGUOUS') // until it is resolved, all of its account's money is set aside
+  await town.faults({ lostReplyRate: 0 })
+  await town.importPayouts(
+    Array.from({ length: 201 }, (_, i) => `stuck-${i},${stuck.accountId},1,EUR,ben-1`),
+  )
+  await town.until(await town.payout(), 'POSTED')
+})
+
 test('an acknowledgement that comes twice is one', async () => {
   await town.faults({ duplicateAckRate: 1 })
   const payout = await town.payout()

@@ -125,6 +125,17 @@ export class Town implements AsyncDisposable {
     return made
   }
 
+  /** Lines of a payout file, without its header. */
+  async importPayouts(lines: readonly string[]): Promise<void> {
+    const header = 'payoutId,accountId,amountMinor,currency,beneficiaryRef'
+    const response = await fetch(`${this.paymentUrl}/v1/payouts/import`, {
+      method: 'POST',
+      headers: { 'content-type': 'text/csv', 'x-owner-id': 'test' },
+      body: [header, ...lines].join('\n'),
+    })
+    if (!response.ok) throw new Error(await response.text())
+  }
+
   async payout(): Promise<Payout> {
     const [payout] = await this.payouts()
     if (payout === undefined) throw new Error('no payout')
