@@ -18,12 +18,14 @@
  *     └─ from `until` on: expiry ───────────┘
  * ```
  *
- * What is unknown (`info`) may happen once, at any later time, or never; an acquire that happened
- * so is an **unseen** grant, whose token is known only as a lower bound.
+ * What is unknown (`info`) may happen at any later time, more than once, or never; an acquire that
+ * happened so is an **unseen** grant, whose token is known only as a lower bound. Once would be too
+ * strict, as requests are repeated by networks; and to count how often each was used up would make
+ * the search exponential in them.
  *
  * **Not modelled**: that a dead session gets nothing (the conformance kit asks that of each store);
- * an order among waiters; how soon a free key is granted. And one request that takes effect twice:
- * a history of a network that repeats requests says `refused` of no acquire.
+ * an order among waiters; how soon a free key is granted. And an answered request that takes effect
+ * twice: a history of a network that repeats those says `refused` of no acquire.
  *
  * @packageDocumentation
  */

@@ -5,7 +5,10 @@ export interface LockState {
   readonly floor: bigint
 }
 
-/** Who has the grant. It may be over already, when `until` has passed: expiry needs no event. */
+/**
+ * Who was granted the key last, until the record of it is gone. The grant may be over although
+ * nobody has noticed: from `until` on, expiry needs no event.
+ */
 export interface Holder {
   readonly session: string
   /** Of an unseen grant: at least this. */
@@ -14,6 +17,8 @@ export interface Holder {
   readonly unseen: boolean
   /** It does not end by itself before this, in nanoseconds since the history's beginning. */
   readonly until: number
+  /** Somebody was told that it is over. Its record may still lie there for its holder to release. */
+  readonly over: boolean
 }
 
 /** A key that nobody has ever held. */
@@ -22,5 +27,6 @@ export const FREE: LockState = { holder: undefined, floor: 0n }
 /** Equal for equal states. */
 export function stateKey({ holder, floor }: LockState): string {
   if (holder === undefined) return `${floor}`
-  return `${floor} ${holder.token} ${holder.unseen} ${holder.until} ${holder.session}`
+  const { session, token, unseen, until, over } = holder
+  return `${floor} ${token} ${unseen} ${until} ${over} ${session}`
 }

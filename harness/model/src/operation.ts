@@ -4,8 +4,8 @@
  * - `ok`: it happened, some time in between.
  * - `fail`: it definitely did not. `refused` when the service itself said no, and so saw a reason;
  *   otherwise it may never have been asked (a client that knew better), and proves nothing.
- * - `info`: nobody knows. It may take effect at any time after its sending, or never. A time-out is
- *   always this.
+ * - `info`: nobody knows. It may take effect at any time after its sending, or never; or more than
+ *   once, as a network may repeat it. A time-out is always this.
  */
 export type Operation = Called & Action
 

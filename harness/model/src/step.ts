@@ -1,5 +1,5 @@
 import { leastUnseen, mayBeMinted } from './fencing-token.ts'
-import type { LockState } from './lock-state.ts'
+import type { Holder, LockState } from './lock-state.ts'
 import type { Operation } from './operation.ts'
 
 /**
@@ -27,7 +27,7 @@ export function step(state: LockState, op: Operation, latest: number): LockState
     case 'revoke':
       return revoke(state, op, latest)
     case 'close':
-      return state.holder?.session === op.session ? without(state) : state
+      return state.holder?.session === op.session ? close(state, latest) : state
   }
 }
 
@@ -35,67 +35,79 @@ type Of<F extends Operation['f']> = Extract<Operation, { readonly f: F }>
 
 function acquire(state: LockState, op: Of<'acquire'>, latest: number): LockState | undefined {
   const { holder } = state
-  const own = holder?.session === op.session ? holder : undefined
-  if (op.type === 'fail') return holder !== undefined && own === undefined ? state : undefined
-  if (op.type === 'info') return own === undefined ? grantUnseen(state, op.session, latest) : state
+  const live = holder?.over === false ? holder : undefined
+  const own = live?.session === op.session ? live : undefined
+  if (op.type === 'fail') return live !== undefined && own === undefined ? state : undefined
+  if (op.type === 'info') {
+    // Its own live grant again, of which nothing is new; or another, once that one can be over.
+    return grantUnseen(state, op.session, latest) ?? (own === undefined ? undefined : state)
+  }
   if (own !== undefined && !own.unseen && own.token === op.token) {
-    return holdUntil(state, op.until) // asked again, the same grant (decision 3)
+    return holdUntil(state, own, op.until) // asked again, the same grant (decision 3)
   }
   const { session, token, until } = op
-  const grant = { holder: { session, token, unseen: false, until }, floor: token }
+  const grant = { holder: { session, token, unseen: false, until, over: false }, floor: token }
   if (own?.unseen === true && token >= own.token) return grant // its token is told at last
-  const free = ended(state, latest)
-  return free !== undefined && mayBeMinted(free.floor, token) ? grant : undefined
+  return isFree(state, latest) && mayBeMinted(state.floor, token) ? grant : undefined
 }
 
 function grantUnseen(state: LockState, session: string, latest: number): LockState | undefined {
-  const free = ended(state, latest)
-  if (free === undefined) return undefined
-  const token = leastUnseen(free.floor)
+  if (!isFree(state, latest)) return undefined
+  const token = leastUnseen(state.floor)
   // Nobody holds a deadline for it, so nobody can say that it ended too early.
-  return { holder: { session, token, unseen: true, until: 0 }, floor: token }
+  return { holder: { session, token, unseen: true, until: 0, over: false }, floor: token }
 }
 
 function renew(state: LockState, op: Of<'renew'>, latest: number): LockState | undefined {
-  const held = holds(state, op.token)
-  if (op.type === 'fail') return held ? ended(state, latest) : state
+  const holder = holderOf(state, op.token)
+  if (op.type === 'fail') return holder === undefined ? state : over(state, latest)
   // An unknown renewal may have prolonged the lease, which then ends later than it must: allowed.
   if (op.type === 'info') return state
-  return held ? holdUntil(state, op.until) : undefined
+  return holder?.over === false ? holdUntil(state, holder, op.until) : undefined
 }
 
+/** A grant that is over can be released while its record lies there: the comparison is of tokens. */
 function release(state: LockState, op: Of<'release'>, latest: number): LockState | undefined {
-  const held = holds(state, op.token)
-  if (op.type === 'fail') return held ? ended(state, latest) : state
-  if (op.type === 'info') return held ? without(state) : state
-  return held ? without(state) : undefined
+  const holder = holderOf(state, op.token)
+  if (holder === undefined) return op.type === 'ok' ? undefined : state
+  return op.type !== 'fail' || isFree(state, latest) ? without(state) : undefined
 }
 
 function revoke(state: LockState, op: Of<'revoke'>, latest: number): LockState | undefined {
   const { holder } = state
-  if (op.type === 'fail') return ended(state, latest)
-  if (holder === undefined) return op.type === 'info' ? state : undefined
+  if (op.type === 'fail') return over(state, latest)
+  if (holder === undefined || holder.over) return op.type === 'info' ? state : undefined
   if (op.type === 'info') return { holder: undefined, floor: leastUnseen(state.floor) }
-  const hit = holder.unseen ? op.token >= holder.token : op.token === holder.token
-  return hit && op.floor > op.token ? { holder: undefined, floor: op.floor } : undefined
+  const isHit = holder.unseen ? op.token >= holder.token : op.token === holder.token
+  return isHit && op.floor > op.token ? { holder: undefined, floor: op.floor } : undefined
 }
 
-function holds({ holder }: LockState, token: bigint): boolean {
-  return holder !== undefined && !holder.unseen && holder.token === token
+/** It takes the live grant along. One that was over is none of its business: the record may stay. */
+function close(state: LockState, latest: number): LockState {
+  return over(state, latest) ?? without(state)
 }
 
-/** The state with nobody holding, if the grant can be over by `latest`. */
-function ended(state: LockState, latest: number): LockState | undefined {
-  if (state.holder === undefined) return state
-  return latest >= state.holder.until ? without(state) : undefined
+/** Whose grant has this token, live or not. */
+function holderOf({ holder }: LockState, token: bigint): Holder | undefined {
+  return holder !== undefined && !holder.unseen && holder.token === token ? holder : undefined
+}
+
+/** Nobody's grant need be running at `latest`. */
+function isFree({ holder }: LockState, latest: number): boolean {
+  return holder === undefined || holder.over || latest >= holder.until
+}
+
+/** The state in which whatever grant there was is known to be over, if it can be by `latest`. */
+function over(state: LockState, latest: number): LockState | undefined {
+  const { holder, floor } = state
+  if (holder === undefined || holder.over) return state
+  return isFree(state, latest) ? { holder: { ...holder, over: true }, floor } : undefined
 }
 
 function without({ floor }: LockState): LockState {
   return { holder: undefined, floor }
 }
 
-function holdUntil(state: LockState, until: number): LockState {
-  const { holder, floor } = state
-  if (holder === undefined || holder.until >= until) return state
-  return { holder: { ...holder, until }, floor }
+function holdUntil(state: LockState, holder: Holder, until: number): LockState {
+  return holder.until >= until ? state : { holder: { ...holder, until }, floor: state.floor }
 }

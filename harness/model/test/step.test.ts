@@ -61,6 +61,15 @@ test('FR-05: a release is of the live grant; one that found nothing finds nothin
   expect(after(100, granted('a', 1n), gone)?.holder).toBeUndefined()
 })
 
+test('a grant that is over is released while its record lies there, and never renewed', () => {
+  const lost = by('a', { f: 'renew', type: 'fail', token: 1n, refused: true })
+  const over = [granted('a', 1n, 100), lost]
+  expect(after(100, ...over, released(1n))).toBeDefined()
+  expect(after(100, ...over, refused('acquire'))).toBeUndefined()
+  expect(after(100, ...over, granted('a', 1n, 300))).toBeUndefined()
+  expect(after(100, ...over, granted('b', 2n), released(1n))).toBeUndefined()
+})
+
 test('a refusal has a reason: another holds; what was never asked has none', () => {
   expect(after(0, refused('acquire'))).toBeUndefined()
   expect(after(0, granted('a', 1n), refused('acquire'))).toBeDefined()
@@ -77,6 +86,8 @@ test('an unknown acquire that happened is a grant that nobody has seen, and used
   expect(after(0, unknown('acquire', 'a'), granted('b', 1n))).toBeUndefined()
   expect(after(0, unknown('acquire', 'a'), granted('b', 2n))).toBeDefined()
   expect(after(0, granted('a', 1n), unknown('acquire', 'b'))).toBeUndefined()
+  expect(after(0, granted('a', 1n), unknown('acquire', 'a'))?.floor).toBe(1n)
+  expect(after(100, granted('a', 1n), unknown('acquire', 'a'))?.floor, 'a new one').toBe(2n)
 })
 
 test('an unknown release, revocation or close frees the key if it happened', () => {
