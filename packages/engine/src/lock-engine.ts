@@ -176,7 +176,8 @@ export class LockEngine implements SessionRegistry, SessionScope, AsyncDisposabl
    * `release` by (key, token), for a caller who holds no handle; a waiter here gets the key next.
    *
    * @param sessionId when given, a grant that this process knows to be another session's stays:
-   *   `false`. The store itself compares (key, token) and nothing else
+   *   `false`; so does one that it did not make, at the price of a read, if its owner is not the
+   *   session's. The store itself compares (key, token) and nothing else
    */
   async releaseGrant(
     sessionId: string | undefined,
@@ -188,9 +189,16 @@ export class LockEngine implements SessionRegistry, SessionScope, AsyncDisposabl
     const { grants, handOff, sessions } = this.#parts
     if (sessionId === undefined) return handOff.release(key, fencingToken, undefined)
     checkSessionId(sessionId)
+    const ownerId = sessions.ownerOf(sessionId)
     const known = grants.find(key, fencingToken)
-    if (known !== undefined && known.sessionId !== sessionId) return false
-    return handOff.release(key, fencingToken, sessions.ownerOf(sessionId))
+    if (known !== undefined) {
+      if (known.sessionId !== sessionId) return false
+    } else {
+      // A (key, token) has one owner for ever, so that even a stale answer is right about it.
+      const info = await this.#store.read(key)
+      if (info?.fencingToken === fencingToken && info.ownerId !== ownerId) return false
+    }
+    return handOff.release(key, fencingToken, ownerId)
   }
 
   /** As `LockService.inspect`; `waiterCount` counts the calls that wait in this process. */

@@ -136,6 +136,19 @@ test('a session can neither renew nor release by token what this process knows i
   expect(await engine.releaseGrant(worker.sessionId, 'job', fencingToken)).toBe(true)
 })
 
+test('FR-05: a session cannot release the grant of another owner that another process made', async () => {
+  const here = await Stage.started()
+  const there = await Stage.started({ clock: here.clock, memory: here.memory })
+  const worker = await here.worker('worker')
+  const [thief, sibling] = await there.workers('thief', 'worker')
+  const { fencingToken } = granted(await worker.take('job'))
+  const release = (sessionId: string) => there.engine.releaseGrant(sessionId, 'job', fencingToken)
+  expect(await release(thief.sessionId)).toBe(false)
+  expect(await release('never opened')).toBe(false)
+  expect(await here.memory.read('job')).toMatchObject({ fencingToken })
+  expect(await release(sibling.sessionId)).toBe(true)
+})
+
 test('FR-05: without a session, (key, token) alone is the proof', async () => {
   const stage = await Stage.started()
   const [worker, waiter] = await stage.workers('worker', 'waiter')
