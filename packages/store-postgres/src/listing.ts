@@ -53,7 +53,7 @@ const REVOCATIONS = statement(
     ${epochMs('revoked_at')}
   FROM lock_revocation
   WHERE $1::bigint IS NULL OR revocation_id > $1::bigint
-  ORDER BY revocation_id LIMIT $2::int`,
+  ORDER BY lock_revocation.revocation_id LIMIT $2::int`,
 )
 
 /** A cursor is the place of the page's last item: its key, its reference, its number. */
