@@ -44,7 +44,7 @@ export function tokens(executor: Executor): TokenCapability {
       if (checkFencingToken(above, 'above') === MAX_FENCING_TOKEN) {
         throw new RangeError(`above must be below ${MAX_FENCING_TOKEN}: no token would be left`)
       }
-      await executor.runScript(advanceScript(above))
+      await executor.runScript(advanceScript(above, executor.lockTimeout()))
       return highestToken()
     },
   }
@@ -53,10 +53,12 @@ export function tokens(executor: Executor): TokenCapability {
 /**
  * Between reading the sequence and setting it, others take numbers; a plain `setval` would give
  * those out a second time. `ALTER SEQUENCE`, which changes nothing here, waits for every
- * transaction that took a number and lets nobody take one until this transaction ends.
+ * transaction that took a number and lets nobody take one until this transaction ends. Nor while
+ * it waits, so it must give up by itself: a connection that is closed here goes on waiting there.
  */
-function advanceScript(above: bigint): string {
+function advanceScript(above: bigint, lockWaitMs: string): string {
   return `
+    SELECT set_config('lock_timeout', '${lockWaitMs}', true);
     ALTER SEQUENCE fencing_token_seq NO CYCLE;
     SELECT setval('fencing_token_seq', ${above})
     FROM fencing_token_seq

@@ -171,3 +171,14 @@ describe('a pool without a free connection', () => {
     expect(new Set(served).size).toBe(20)
   })
 })
+
+test('to advance the counter gives up when a transaction that took a token stalls, and stops nobody', async () => {
+  const hasty = stage.store({ callTimeoutMs: 300 })
+  const stalled = await stage.client()
+  await stalled.query('BEGIN')
+  await stalled.query(`SELECT nextval('fencing_token_seq')`)
+  const { tokens } = hasty.capabilities()
+  await expect(tokens?.advanceTokens(1n)).rejects.toThrow(/nothing was changed/)
+  expect((await acquire()).fencingToken).toBeGreaterThan(0n)
+  await stalled.query('ROLLBACK')
+})
