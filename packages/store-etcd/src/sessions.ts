@@ -32,6 +32,17 @@ export async function openSession(
   checkOwnerId(ownerId)
   checkTtlMs(ttlMs)
   const granted = grantedTtlMs(ttlMs, TTL_BOUNDS)
+  try {
+    return await openNow(state, ownerId, granted)
+  } catch (error) {
+    if (!(error instanceof EtcdError && error.kind === 'lease-gone')) throw error
+    // Nothing was written: the cluster was restored, or the slot outlived a stall of this process.
+    state.slots.forget(granted)
+    return await openNow(state, ownerId, granted)
+  }
+}
+
+async function openNow(state: EtcdState, ownerId: string, granted: number): Promise<string> {
   const sessionId = state.ids.uuid()
   const carrier = randomLeaseId(state.ids)
   const [slot] = await Promise.all([

@@ -13,7 +13,7 @@ import { Authority, read } from './certificates.ts'
 const run = promisify(execFile)
 
 function storeOn(options: EtcdStoreOptions): EtcdStore {
-  const store = new EtcdStore({ onWarning: () => {}, ...options })
+  const store = new EtcdStore({ onWarning: () => {}, tryMs: 20_000, ...options })
   onTestFinished(() => store.close())
   return store
 }
@@ -133,7 +133,7 @@ describe('user and password', () => {
     const client = new EtcdClient({
       endpoints: etcd.endpoints,
       auth,
-      tryMs: 5_000,
+      tryMs: 20_000,
       clock: systemClock,
     })
     const before = await signIns()
@@ -169,7 +169,7 @@ describe('several endpoints', () => {
     await using etcd = await EtcdCluster.start(3)
     const client = new EtcdClient({
       endpoints: ['127.0.0.1:1', ...etcd.endpoints],
-      tryMs: 2_000,
+      tryMs: 20_000,
       clock: systemClock,
     })
     const write = () => client.txn({ compare: [], success: [], failure: [] })

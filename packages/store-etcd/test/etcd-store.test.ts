@@ -34,12 +34,12 @@ describeLockStore('EtcdStore', {
     const { endpoints } = cluster
     const stores: EtcdStore[] = []
     const openReplica = async (): Promise<EtcdStore> => {
-      const store = new EtcdStore({ endpoints, namespace })
+      const store = new EtcdStore({ endpoints, namespace, tryMs: 20_000 })
       stores.push(store)
       await store.start()
       return store
     }
-    const behind = new EtcdClient({ endpoints, tryMs: 1_000, clock: systemClock })
+    const behind = new EtcdClient({ endpoints, tryMs: 20_000, clock: systemClock })
     return {
       store: await openReplica(),
       clock: systemClock,

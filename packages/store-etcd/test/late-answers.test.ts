@@ -56,7 +56,7 @@ async function openState(): Promise<{ client: FaultyClient; state: EtcdState }> 
   namespaces += 1
   const client = new FaultyClient({
     endpoints: cluster.endpoints,
-    tryMs: 1_000,
+    tryMs: 20_000,
     clock: systemClock,
   })
   const state = new EtcdState(client, `late-${namespaces}`, systemIds)
@@ -189,6 +189,20 @@ test('the token is the revision of the grant: no renewal moves it', async () => 
   }
   const stored = await client.range({ key: Buffer.from(state.keys.lock('job')) })
   expect(stored.items[0]?.modRevision).toBe(held.fencingToken)
+  client.close()
+})
+
+test('a slot that is gone, as after a restore, costs a session and a lock no failure', async () => {
+  const { client, state } = await openState()
+  const revokeSlot = async () => client.leaseRevoke(await state.slots.leaseFor(60_000))
+  await revokeSlot()
+  const session = await openSession(state, 'worker', 60_000)
+  await revokeSlot()
+  // That was the new session's slot, too.
+  await expect(tryInsert(state, 'job', 'worker', session, 60_000)).rejects.toThrow(/session/)
+  const other = await openSession(state, 'worker', 50_000)
+  await revokeSlot()
+  expect(await tryInsert(state, 'job', 'worker', other, 60_000)).toBeInstanceOf(LockHandle)
   client.close()
 })
 

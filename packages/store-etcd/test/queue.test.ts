@@ -33,7 +33,12 @@ class Process {
   session = ''
 
   constructor(namespace: string) {
-    this.store = new CountingStore({ endpoints: cluster.endpoints, namespace, onWarning: () => {} })
+    this.store = new CountingStore({
+      tryMs: 20_000,
+      endpoints: cluster.endpoints,
+      namespace,
+      onWarning: () => {},
+    })
     const { queue } = this.store.capabilities()
     if (queue === undefined) throw new Error('the store must queue')
     this.line = queue

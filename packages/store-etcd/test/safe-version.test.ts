@@ -21,6 +21,7 @@ test('the store warns when it starts, of the version that it meets', async () =>
   const warnings: string[] = []
   const store = new EtcdStore({
     endpoints: etcd.endpoints,
+    tryMs: 20_000,
     onWarning: (warning) => warnings.push(warning),
   })
   await store.start()

@@ -14,6 +14,8 @@ export interface Mutation {
 
 const STORE = 'packages/store-postgres/src'
 const CONFORMANCE = 'packages/store-postgres/test/conformance.test.ts'
+const ETCD = 'packages/store-etcd/src'
+const LATE = 'packages/store-etcd/test/late-answers.test.ts'
 
 export const mutations: readonly Mutation[] = [
   {
@@ -284,6 +286,100 @@ export const mutations: readonly Mutation[] = [
     passage: 'if (isLoopback || isSettled) return',
     replacement: 'if (isLoopback || isSettled || host) return',
     tests: 'packages/lock-server/test/listen.test.ts',
+  },
+  {
+    broken: 'etcd: a keep-alive counts as a renewal',
+    rule: 'INV-06',
+    file: `${ETCD}/extend.ts`,
+    passage: `    const slot = await state.slots.leaseFor(ttlMs)
+`,
+    replacement: `    const stored = await state.client.range({ key: Buffer.from(keys.ttl(key)) })
+    const lease = stored.items[0]?.lease
+    if (lease !== undefined) {
+      await state.client.leaseKeepAlive(lease)
+      return 'moved'
+    }
+    const slot = await state.slots.leaseFor(ttlMs)
+`,
+    tests: 'packages/store-etcd/test/frozen-leader.test.ts',
+  },
+  {
+    broken: 'etcd: a renewal moves the TTL marker without comparing where it is',
+    rule: 'INV-06',
+    file: `${ETCD}/extend.ts`,
+    passage: `          unchangedSince(keys.ttl(key), grant.ttlRevision),
+`,
+    replacement: '',
+    tests: LATE,
+  },
+  {
+    broken: 'etcd: a heartbeat moves the session marker without comparing where it is',
+    rule: 'INV-06',
+    file: `${ETCD}/sessions.ts`,
+    passage: 'compare: [unchangedSince(name, session.markerRevision)],',
+    replacement: 'compare: [exists(name)],',
+    tests: LATE,
+  },
+  {
+    broken: 'etcd: an acquire whose answer was lost is read back, and not fenced off',
+    rule: 'INV-01',
+    file: `${ETCD}/try-insert.ts`,
+    passage: "put(state.keys.fence(attempt.name), '', attempt.slot),",
+    replacement: 'get(state.keys.fence(attempt.name)),',
+    tests: LATE,
+  },
+  {
+    broken: 'etcd: a renewal without an answer is said to be lost',
+    rule: 'P-19',
+    file: `${ETCD}/extend.ts`,
+    passage: "if (!(error instanceof EtcdError && error.kind === 'lease-gone')) throw error",
+    replacement:
+      "if (!(error instanceof EtcdError && error.kind === 'lease-gone')) return undefined",
+    tests: LATE,
+  },
+  {
+    broken: 'etcd: a release ignores the token',
+    rule: 'P-16',
+    file: `${ETCD}/delete-if-owner.ts`,
+    passage: 'compare: [unchangedSince(keys.lock(key), grant.lockRevision)],',
+    replacement: 'compare: [],',
+    tests: LATE,
+  },
+  {
+    broken: 'etcd: the token is read again after a renewal',
+    rule: 'FR-06',
+    file: `${ETCD}/extend.ts`,
+    passage: "if (moved === 'moved') return state.handleOf(key, grant, sentNanos, granted)",
+    replacement: `if (moved === 'moved') {
+      const fencingToken = state.grants.get(key)?.ttlRevision ?? 1n
+      return state.handleOf(key, { ...grant, fencingToken }, sentNanos, granted)
+    }`,
+    tests: LATE,
+  },
+  {
+    broken: 'etcd: a watch that lost its connection goes on from now',
+    rule: 'no missed release',
+    file: `${ETCD}/client/delete-watch.ts`,
+    passage: 'startRevision: String(this.#nextRevision),',
+    replacement: "startRevision: '0',",
+    tests: 'packages/store-etcd/test/cluster-faults.test.ts',
+  },
+  {
+    broken: 'etcd: a cluster that was restored is not noticed',
+    rule: 'INV-04',
+    file: `${ETCD}/epoch.ts`,
+    passage: 'if (BigInt(revision) < revisionBefore) {',
+    replacement: 'if (BigInt(revision) < 0n) {',
+    tests: 'packages/store-etcd/test/cluster-faults.test.ts',
+  },
+  {
+    broken: 'etcd: a grant passes the processes by that wait longer',
+    rule: 'first in, first out',
+    file: `${ETCD}/try-insert.ts`,
+    passage: `    nobodyBefore(state, attempt.key),
+`,
+    replacement: '',
+    tests: 'packages/store-etcd/test/queue.test.ts',
   },
   {
     broken: 'The embedded PostgreSQL acknowledges before it has written',
