@@ -13,11 +13,11 @@ export interface Backend extends AsyncDisposable {
   readonly cell: Cell
 }
 
-/** A service that runs already. The cell is in this process, so every client must be, too. */
+/** A `lockd` that runs already. The cell is in this process, so every client must be, too. */
 export async function remote(url: string): Promise<Backend> {
   const client = new LockClient({ url })
   return {
-    name: url,
+    name: 'lockd',
     client,
     cell: new MemoryCell(),
     [Symbol.asyncDispose]: () => client.close(),
@@ -50,6 +50,8 @@ export async function postgres(): Promise<Backend> {
   await engine.start()
   const client = new LockClient({ service: engine })
   const cells = new pg.Pool({ connectionString: await createDatabase(server.url()), max: 16 })
+  // A connection on its way out may still be told that the server stops.
+  for (const each of [pool, cells]) each.on('error', () => {})
   return {
     name: 'pg',
     client,

@@ -6,7 +6,8 @@ import { type End, type RecordedClient, UNKNOWN } from './recorder.ts'
  * A session of the SDK whose calls are written down, as its application sees them. The SDK asks
  * again by itself and knows of losses before the service does, so a no of it is a `fail` that
  * proves nothing; and it renews in the background, which only makes leases longer than the
- * history says.
+ * history says. A release that found nothing is an `info`: a request that was repeated on its way
+ * answers so, although the first of the two did it.
  */
 export class RecordedSession {
   readonly #session: LockClientSession
@@ -47,7 +48,7 @@ export class RecordedSession {
       f: 'release',
       token: handle.fencingToken,
       send: () => this.#session.release(handle),
-      answered: (wasMine) => ({ type: wasMine ? 'ok' : 'fail', value: `${handle.fencingToken}` }),
+      answered: (wasMine) => (wasMine ? { type: 'ok', value: `${handle.fencingToken}` } : UNKNOWN),
       failed: (error) => lostOrUnknown(error, handle),
     })
   }

@@ -107,6 +107,8 @@ class Load {
   async #hold(session: RecordedSession, lock: LockHandle): Promise<LockHandle> {
     const { holdMs, renewals } = this.#options.profile
     let latest = lock
+    // Others of this process must have their turn meanwhile, or nobody would ever wait for the key.
+    await nextTurn()
     if (holdMs === 0) return latest
     for (let part = 0; part < renewals; part += 1) {
       await this.#pause(holdMs / (renewals + 1))
