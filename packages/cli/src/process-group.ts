@@ -11,8 +11,8 @@ const LOOK_EVERY_MS = 10
  * pipe that an undertaker reads, and the undertaker kills the group.
  */
 export class ProcessGroup {
-  /** @throws CommandFailure when the command cannot be started */
-  readonly started: Promise<void>
+  /** @throws CommandFailure when the command, or its undertaker, cannot be started: none is left */
+  readonly started: Promise<unknown>
   /** The exit status of the command itself; 128 + n when signal n ended it. */
   readonly ended: Promise<number>
   readonly #id: number | undefined
@@ -24,10 +24,10 @@ export class ProcessGroup {
     this.#clock = clock
     this.#id = leader.pid
     this.#undertaker = this.#id === undefined ? undefined : startUndertaker(this.#id)
-    this.started = new Promise((resolve, reject) => {
-      leader.once('spawn', resolve)
-      leader.once('error', (error) => reject(whyNotStarted(command, error)))
-    })
+    this.started = Promise.all([
+      isStarted(leader, (error) => whyNotStarted(command, error)),
+      this.#undertaker && isStarted(this.#undertaker, (error) => this.#unwatched(error)),
+    ])
     this.ended = new Promise((resolve) => {
       leader.once('exit', (code, signal) => resolve(code ?? signalStatus(signal)))
     })
@@ -52,6 +52,12 @@ export class ProcessGroup {
     this.#send('SIGKILL')
     await this.ended
     this.#undertaker?.kill('SIGKILL')
+  }
+
+  /** Without an undertaker the command might go on after this process: it does not go on at all. */
+  #unwatched({ message }: Error): CommandFailure {
+    this.#send('SIGKILL')
+    return new CommandFailure(exitCodes.failed, `no undertaker for the command: ${message}`)
   }
 
   #isThere(): boolean {
@@ -85,6 +91,13 @@ function startUndertaker(group: number): ChildProcess {
   })
   undertaker.unref()
   return undertaker
+}
+
+function isStarted(child: ChildProcess, why: (error: Error) => CommandFailure): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.once('spawn', resolve)
+    child.once('error', (error) => reject(why(error)))
+  })
 }
 
 function whyNotStarted(command: string, { code, message }: NodeJS.ErrnoException): CommandFailure {

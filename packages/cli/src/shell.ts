@@ -29,6 +29,8 @@ const SIGNALS: readonly NodeJS.Signals[] = [
 export function processShell(clock: Clock): Shell {
   // The reader has seen enough, as in "dlock ls | head".
   process.stdout.on('error', () => process.exit(signalStatus('SIGPIPE')))
+  // Whoever read the messages is gone, which is no reason to stop what runs under a lock.
+  process.stderr.on('error', () => {})
   return {
     env: process.env,
     clock,

@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -206,6 +207,16 @@ describe('P-07: the lock is lost', () => {
     expect((await run.exited).code).toBe(122)
     expect(run.lines.join('\n')).toContain('maxHoldMs')
     expect(await engine.inspect('k')).toBeUndefined()
+  })
+
+  test('nobody reads what dlock says any more: stopped all the same', async () => {
+    const { url, engine } = await serve()
+    const args = [dlock, 'run', '--url', url, '--key', 'k', '--ttl', '2s', '--', 'sleep', '600']
+    const run = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+    run.stderr.destroy()
+    await expect.poll(() => engine.inspect('k'), { timeout: 30_000 }).toBeDefined()
+    await engine.revoke('k', 'test', 'taken away by a test')
+    expect(await once(run, 'exit')).toEqual([122, null])
   })
 
   test('kill -9 of dlock itself kills the command', async () => {
