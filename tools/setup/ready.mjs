@@ -46,6 +46,9 @@ function install() {
 
 /** By path: `node_modules/.bin` is not there on every file system. */
 function build() {
+  if (changedAt(join(ROOT, 'apps/lockd/dist')) === undefined) {
+    console.error('Building; the first time takes a minute.')
+  }
   run('The build', process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-b'])
 }
 
