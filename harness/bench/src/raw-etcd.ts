@@ -1,12 +1,5 @@
+import { absent, EtcdClient, put, remove, unchangedSince } from '@dlock/store-etcd/client'
 import { systemClock } from '@dlock/system'
-// The store's own client, which its package does not export: the ratio is to what it can do at best.
-import { EtcdClient } from '../../../packages/store-etcd/dist/client/etcd-client.js'
-import {
-  absent,
-  put,
-  remove,
-  unchangedSince,
-} from '../../../packages/store-etcd/dist/client/txn.js'
 
 const LEASE_SECONDS = 600
 

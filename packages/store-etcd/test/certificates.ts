@@ -29,8 +29,8 @@ export class Authority implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'dlock-ca-'))
     const authority = new Authority(folder, await debianProgram('openssl', 'openssl'))
     await authority.#ssl(
-      ...['req', '-x509', ...NEW_KEY, '-subj', '/CN=test authority', '-days', '2'],
-      ...['-keyout', join(folder, 'ca-key.pem'), '-out', authority.ca],
+      ['req', '-x509', ...NEW_KEY, '-subj', '/CN=test authority', '-days', '2'],
+      ['-keyout', join(folder, 'ca-key.pem'), '-out', authority.ca],
     )
     return authority
   }
@@ -43,10 +43,10 @@ export class Authority implements AsyncDisposable {
     // A member with client authentication calls itself, so it is a client, too.
     const usage = 'extendedKeyUsage=serverAuth,clientAuth'
     await writeFile(extensions, `subjectAltName=${subjectAltName}\n${usage}\n`)
-    await this.#ssl(...['req', ...NEW_KEY, '-subj', `/CN=${name}`, '-keyout', key, '-out', request])
+    await this.#ssl(['req', ...NEW_KEY, '-subj', `/CN=${name}`, '-keyout', key, '-out', request])
     await this.#ssl(
-      ...['x509', '-req', '-in', request, '-out', cert, '-days', '2', '-extfile', extensions],
-      ...['-CA', this.ca, '-CAkey', join(this.#folder, 'ca-key.pem'), '-CAcreateserial'],
+      ['x509', '-req', '-in', request, '-out', cert, '-days', '2', '-extfile', extensions],
+      ['-CA', this.ca, '-CAkey', join(this.#folder, 'ca-key.pem'), '-CAcreateserial'],
     )
     return { cert, key }
   }
@@ -55,8 +55,8 @@ export class Authority implements AsyncDisposable {
     await rm(this.#folder, { recursive: true, force: true })
   }
 
-  async #ssl(...args: string[]): Promise<void> {
-    await run(this.#openssl, args)
+  async #ssl(...parts: readonly (readonly string[])[]): Promise<void> {
+    await run(this.#openssl, parts.flat())
   }
 }
 
