@@ -49,7 +49,7 @@ export class LockDatabase {
     this.#ids = seededIds(mix(parts.seed, 'ids'))
     const clock = parts.machine.clock()
     this.#store = new MemoryStore({ clock, ids: this.#ids })
-    this.witness = new StoreWitness(clock, parts.journal)
+    this.witness = new StoreWitness(clock, parts.journal, () => parts.machine.jumps)
     this.#verbs = this.#begin()
   }
 

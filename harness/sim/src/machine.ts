@@ -45,6 +45,7 @@ export class Machine {
   #pauses = 0
   #asleepSince: number | undefined
   #sleptNanos = 0
+  #jumps = 0
   #monotonicJumpNanos = 0
   #bootJumpNanos = 0
   #wallJumpMs = 0
@@ -65,9 +66,9 @@ export class Machine {
     return this.#isUp
   }
 
-  /** The monotonic clock was moved by hand: durations measured across that mean nothing. */
-  get hasJumped(): boolean {
-    return this.#monotonicJumpNanos !== 0
+  /** How often the monotonic clock was moved by hand: a duration across that means nothing. */
+  get jumps(): number {
+    return this.#jumps
   }
 
   /** The machine's clocks, whose timers fire only in the present life. */
@@ -131,6 +132,7 @@ export class Machine {
     if (which === 'wall') this.#wallJumpMs += ms
     else if (which === 'boot') this.#bootJumpNanos += Math.abs(ms) * 1_000_000
     else {
+      this.#jumps += 1
       this.#monotonicJumpNanos += Math.abs(ms) * 1_000_000
       this.#replan()
     }

@@ -12,6 +12,7 @@ import type { Chance } from './chance.ts'
 import type { LockServer } from './lock-server.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
+import type { StoreWitness } from './store-witness.ts'
 
 /** How often a client turns to another replica for no reason; it does when one fails, too. */
 const WANDERS = 0.05
@@ -28,10 +29,18 @@ export class ServiceLink implements LocalService {
   readonly #network: Network
   readonly #chance: Chance
   readonly #clock: Clock
+  readonly #witness: StoreWitness
   #server: LockServer
 
-  constructor(from: Machine, servers: readonly LockServer[], network: Network, chance: Chance) {
+  constructor(
+    from: Machine,
+    servers: readonly LockServer[],
+    network: Network,
+    chance: Chance,
+    witness: StoreWitness,
+  ) {
     this.#from = from
+    this.#witness = witness
     this.#servers = servers
     this.#network = network
     this.#chance = chance
@@ -87,7 +96,7 @@ export class ServiceLink implements LocalService {
       this.#call(what, (engine) => act(engine.forSession(sessionId)))
     return {
       acquire: (key, ownerId, ttlMs, maxWaitMs, signal) =>
-        this.#acquire(key, maxWaitMs, signal, (engine, theirs) =>
+        this.#acquire(sessionId, key, maxWaitMs, signal, (engine, theirs) =>
           engine.forSession(sessionId).acquire(key, ownerId, ttlMs, maxWaitMs, theirs),
         ),
       tryAcquire: (key, ownerId, ttlMs) =>
@@ -102,7 +111,8 @@ export class ServiceLink implements LocalService {
     }
   }
 
-  #acquire(
+  async #acquire(
+    sessionId: string,
     key: string,
     waitMs: number,
     signal: AbortSignalLike | undefined,
@@ -118,7 +128,14 @@ export class ServiceLink implements LocalService {
     const forget = (): void => signal?.removeEventListener('abort', cancel)
     // An answer may never come, and the client does not wait for it: nor does the listener.
     this.#clock.setTimer(waitMs + FORGET_AFTER_MS, forget)
-    return this.#send(server, what, (engine) => act(engine, theirs.signal)).finally(forget)
+    const sentNanos = this.#witness.nowNanos
+    try {
+      const handle = await this.#send(server, what, (engine) => act(engine, theirs.signal))
+      if (handle === undefined) this.#witness.refused(key, sessionId, sentNanos)
+      return handle
+    } finally {
+      forget()
+    }
   }
 
   #call<T>(what: string, act: (engine: LockEngine) => Promise<T>): Promise<T> {

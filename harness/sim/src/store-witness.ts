@@ -4,6 +4,8 @@ import type { Journal } from './journal.ts'
 
 interface SeenSession {
   endsAtNanos: bigint
+  /** How often the store's clock had been moved when that was said. */
+  jumps: number
   isClosed: boolean
 }
 
@@ -11,7 +13,9 @@ interface SeenGrant {
   readonly key: string
   readonly sessionId: string
   readonly fencingToken: bigint
+  readonly sinceNanos: bigint
   endsAtNanos: bigint
+  jumps: number
   /** It was ended on purpose: released, revoked, handed on, or with its session. */
   isEnded: boolean
 }
@@ -36,12 +40,13 @@ export class StoreWitness {
   readonly #all = new Map<string, SeenGrant>()
   /** Never forgotten, whatever the store forgets. */
   readonly #highest = new Map<string, bigint>()
-  /** A restore makes times meaningless: what was granted before is not asked about any more. */
-  #hasRestored = false
+  readonly #jumps: () => number
 
-  constructor(clock: Clock, journal: Journal) {
+  /** @param jumps how often the store's clock has been moved by hand */
+  constructor(clock: Clock, journal: Journal, jumps: () => number) {
     this.#clock = clock
     this.#journal = journal
+    this.#jumps = jumps
   }
 
   /** The highest number of any key: tokens and floors. */
@@ -52,7 +57,7 @@ export class StoreWitness {
   }
 
   openedSession(sessionId: string, ttlMs: number): void {
-    this.#sessions.set(sessionId, { endsAtNanos: this.#inMs(ttlMs), isClosed: false })
+    this.#sessions.set(sessionId, { ...this.#until(ttlMs), isClosed: false })
   }
 
   heartbeat(sessionId: string, ttlMs: number, isAlive: boolean): void {
@@ -62,7 +67,7 @@ export class StoreWitness {
     } else if (!isAlive && session !== undefined) {
       this.#journal.violate('FR-04', 'a live session was called dead')
     }
-    if (session !== undefined) session.endsAtNanos = later(session.endsAtNanos, this.#inMs(ttlMs))
+    if (session !== undefined) this.#prolong(session, ttlMs)
   }
 
   closedSession(sessionId: string): void {
@@ -86,7 +91,7 @@ export class StoreWitness {
     }
     if (live === undefined) this.#granted(handle, ttlMs)
     else if (live.fencingToken === handle.fencingToken && live.sessionId === sessionId) {
-      live.endsAtNanos = later(live.endsAtNanos, this.#inMs(ttlMs))
+      this.#prolong(live, ttlMs)
     } else {
       const { fencingToken } = live
       this.#journal.violate(
@@ -105,9 +110,7 @@ export class StoreWitness {
     } else if (handle === undefined && mayBe) {
       this.#journal.violate('FR-06', `${key} ${token} was called lost though it was live`)
     }
-    if (live !== undefined && mayBe) {
-      live.endsAtNanos = later(live.endsAtNanos, this.#inMs(ttlMs))
-    }
+    if (live !== undefined && mayBe) this.#prolong(live, ttlMs)
   }
 
   deleted(key: string, token: bigint, isDeleted: boolean): void {
@@ -152,11 +155,13 @@ export class StoreWitness {
 
   /** The store was put back to what it was then. Numbers that were handed out stay used up. */
   restored({ sessions, grants }: Testimony): void {
-    this.#hasRestored = true
+    // Times from before mean nothing: what was granted then is not asked about any more.
+    this.#all.clear()
     this.#sessions.clear()
     this.#current.clear()
     for (const [id, session] of sessions) this.#sessions.set(id, { ...session })
-    for (const grant of grants) this.#current.set(grant.key, { ...grant })
+    const sinceNanos = this.#clock.monotonicNanos()
+    for (const grant of grants) this.#current.set(grant.key, { ...grant, sinceNanos })
   }
 
   /**
@@ -165,17 +170,35 @@ export class StoreWitness {
    */
   believed(key: string, token: bigint): void {
     const grant = this.#all.get(`${key} ${token}`)
-    if (grant === undefined || grant.isEnded || this.#hasRestored) return
+    if (grant === undefined || grant.isEnded) return
     const session = this.#sessions.get(grant.sessionId)
     if (session === undefined || session.isClosed) return
+    const jumps = this.#jumps()
+    if (grant.jumps !== jumps || session.jumps !== jumps) return
     const now = this.#clock.monotonicNanos()
     if (grant.endsAtNanos > now && session.endsAtNanos > now) return
     this.#journal.violate('FR-11', `${key} ${token} ran out and its holder counts on it`)
   }
 
+  /** Now, as the store's clock shows it. */
+  get nowNanos(): bigint {
+    return this.#clock.monotonicNanos()
+  }
+
+  /**
+   * Decision 3: an acquire that was sent at `sentNanos` was told that another holds the key, though
+   * its own session held it all the while.
+   */
+  refused(key: string, sessionId: string, sentNanos: bigint): void {
+    const live = this.#live(key)
+    if (live === undefined || live.sessionId !== sessionId || live.sinceNanos > sentNanos) return
+    this.#journal.violate('FR-01', `${key} ${live.fencingToken} was refused to its own holder`)
+  }
+
   #granted({ key, sessionId, fencingToken }: LockHandle, ttlMs: number): void {
-    const endsAtNanos = this.#inMs(ttlMs)
-    const grant = { key, sessionId, fencingToken, endsAtNanos, isEnded: false }
+    const sinceNanos = this.#clock.monotonicNanos()
+    const until = this.#until(ttlMs)
+    const grant = { key, sessionId, fencingToken, sinceNanos, ...until, isEnded: false }
     this.#current.set(key, grant)
     this.#all.set(`${key} ${fencingToken}`, grant)
     this.#number(key, fencingToken, 'token')
@@ -206,11 +229,13 @@ export class StoreWitness {
     return session.endsAtNanos > this.#clock.monotonicNanos() ? session : undefined
   }
 
-  #inMs(ms: number): bigint {
-    return this.#clock.monotonicNanos() + BigInt(ms) * 1_000_000n
+  #until(ttlMs: number): { endsAtNanos: bigint; jumps: number } {
+    const endsAtNanos = this.#clock.monotonicNanos() + BigInt(ttlMs) * 1_000_000n
+    return { endsAtNanos, jumps: this.#jumps() }
   }
-}
 
-function later(a: bigint, b: bigint): bigint {
-  return a > b ? a : b
+  #prolong(seen: SeenSession | SeenGrant, ttlMs: number): void {
+    const until = this.#until(ttlMs)
+    if (until.endsAtNanos > seen.endsAtNanos) Object.assign(seen, until)
+  }
 }

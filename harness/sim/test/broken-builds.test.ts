@@ -3,7 +3,12 @@ import { brokenBuilds } from '../src/broken-builds.ts'
 import { scenarioOf } from '../src/scenario.ts'
 import { simulate } from '../src/simulate.ts'
 
-/** The bugs that it can still re-find: what is broken, the seed that shows it, the rule that it breaks. */
+/**
+ * The bugs that it can still re-find: what is broken, the seed that shows it, the rule that it breaks.
+ * A message more or less in the shipped code is another schedule for every seed, so a row may need
+ * another seed then: `npm run sim -- --seeds 1..300 --broken NAME` names some. If it names none, the
+ * net has a hole.
+ */
 const REFOUND: readonly (readonly [bug: string, seed: number, rule: string])[] = [
   ['the guard checks no fence', 9, 'INV-05'],
   ['the guard reads, then writes', 3, 'INV-01'],
@@ -16,9 +21,9 @@ const REFOUND: readonly (readonly [bug: string, seed: number, rule: string])[] =
   ['a renewal resurrects', 2, 'FR-06'],
   ['a heartbeat upserts the session', 8, 'FR-04'],
   ['the reaper goes by the wall clock of its caller', 2, 'INV-06'],
-  ['a deadline counts from the reply', 19, 'FR-11'],
-  ['a lease counts whole, without a margin', 346, 'FR-11'],
-  ['a suspension is not noticed', 5, 'FR-11'],
+  ['a deadline counts from the reply', 36, 'FR-11'],
+  ['a lease counts whole, without a margin', 115, 'FR-11'],
+  ['a suspension is not noticed', 40, 'FR-11'],
   ['a restore does not advance the tokens', 9, 'INV-04'],
   ['a restore waits for no lease', 13, 'FR-02'],
   ['a restore advances above the fences only', 14, 'INV-04'],

@@ -79,19 +79,34 @@ export class Acquire {
     const learning = sessions.checkOwner(request.sessionId, request.ownerId)
     if (learning !== undefined) await learning
     const queue = queues.find(request.key)
-    const mayHold = queue !== undefined && (await this.#mayHold(request))
     if (maxWaitMs === 0) {
       // Whoever waits goes first, even if the key has become free in this moment.
-      if (queue?.contended === true && !mayHold) return undefined
-      return this.#askOnce(request, sinceNanos, signal)
+      return queue?.contended === true && !this.#holdsByBook(request)
+        ? this.#refuseUnlessOwn(request, sinceNanos, signal)
+        : this.#askOnce(request, sinceNanos, signal)
     }
-    if (mayHold) {
+    if (queue !== undefined && (await this.#mayHold(request))) {
       const handle = await this.#askOnce(request, sinceNanos, signal)
       if (handle !== undefined) return handle
     }
     this.#checkOpen(signal)
     const deadlineNanos = sinceNanos + nanosOf(maxWaitMs)
-    return queues.join(new Waiter({ request, sinceNanos, deadlineNanos, signal }))
+    const handle = await queues.join(new Waiter({ request, sinceNanos, deadlineNanos, signal }))
+    return handle ?? this.#refuseUnlessOwn(request, sinceNanos, signal)
+  }
+
+  /**
+   * A refusal from the queue says that the key is taken, not by whom. It may be by this very
+   * session, with a grant whose answer was lost or that another process made: the store is asked
+   * before anybody is told "not yours" (decision 3).
+   */
+  async #refuseUnlessOwn(
+    request: LockRequest,
+    sinceNanos: bigint,
+    signal: AbortSignalLike | undefined,
+  ): Promise<LockHandle | undefined> {
+    const held = await this.#options.registry.locksOf(request.sessionId)
+    return held.has(request.key) ? this.#askOnce(request, sinceNanos, signal) : undefined
   }
 
   /** One question to the store, past the queue. */
@@ -112,18 +127,12 @@ export class Acquire {
     return handle
   }
 
-  /**
-   * A session that holds the key already is told so at once, or it would wait for itself. Its grant
-   * may be of another process, wherever the session was opened: a client that got no answer asks
-   * elsewhere. Only while the key is another's by this process's own book is the store not asked.
-   */
-  async #mayHold({ key, sessionId }: LockRequest): Promise<boolean> {
-    const { grants, sessions, registry, clock } = this.#options
-    const grant = grants.of(key)
-    if (grant !== undefined && grant.endsAtNanos > clock.monotonicNanos()) {
-      if (grant.sessionId === sessionId) return true
-      if (!sessions.isAdopted(sessionId)) return false
-    }
+  /** A session that holds the key already is told so at once, or it would wait for itself. */
+  async #mayHold(request: LockRequest): Promise<boolean> {
+    const { grants, sessions, registry } = this.#options
+    const { key, sessionId } = request
+    if (this.#holdsByBook(request)) return true
+    if (grants.of(key)?.sessionId !== sessionId && !sessions.isAdopted(sessionId)) return false
     try {
       return (await registry.locksOf(sessionId)).has(key)
     } catch (error) {
@@ -131,6 +140,12 @@ export class Acquire {
       if (error instanceof RetryableLockError) return false
       throw error
     }
+  }
+
+  #holdsByBook({ key, sessionId }: LockRequest): boolean {
+    const { grants, clock } = this.#options
+    const grant = grants.of(key)
+    return grant?.sessionId === sessionId && grant.endsAtNanos > clock.monotonicNanos()
   }
 
   #checkOpen(signal: AbortSignalLike | undefined): void {
