@@ -64,7 +64,7 @@ export class Service {
       throw this.#refusal(response, await response.json().catch(() => undefined))
     }
     let unread = ''
-    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+    for await (const text of textOf(response.body, this.url)) {
       const lines = (unread + text).split('\n')
       unread = lines.pop() ?? ''
       for (const line of lines) {
@@ -92,6 +92,14 @@ export class Service {
       exitCodes.failed,
       `${this.url.origin} answered ${response.status}, and not as a lock service does: is it the right address?`,
     )
+  }
+}
+
+async function* textOf(body: ReadableStream<Uint8Array>, url: URL): AsyncGenerator<string> {
+  try {
+    yield* body.pipeThrough(new TextDecoderStream())
+  } catch {
+    throw new CommandFailure(exitCodes.unavailable, `the connection to ${url.origin} was lost`)
   }
 }
 

@@ -177,6 +177,19 @@ describe('dlock watch', () => {
   })
 })
 
+test('dlock watch says that the server is gone, with the code of the unavailable', async () => {
+  const dying = createServer((_, res) => {
+    res.writeHead(200, { 'content-type': 'text/event-stream' })
+    res.write(': hello\n\n', () => res.destroy())
+  })
+  await new Promise<void>((resolve) => dying.listen(0, '127.0.0.1', resolve))
+  const { port } = dying.address() as AddressInfo
+  const { code, err } = await say(['watch'], { url: `http://127.0.0.1:${port}` })
+  expect(err).toMatch(/^the connection to .* was lost$/)
+  expect(code).toBe(123)
+  dying.close()
+})
+
 describe('dlock tokens', () => {
   test('INV-04: check compares with every fence; advance moves forward only', async () => {
     const served = await serve()

@@ -26,7 +26,8 @@ beforeEach(() => {
 
 afterEach(() => rmSync(checkout, { recursive: true }))
 
-const TSC = 'console.log("built")'
+const TSC =
+  'require("node:fs").mkdirSync("apps/lockd/dist", { recursive: true }); console.log("built")'
 const NPM = `
   const { mkdirSync, writeFileSync } = require('node:fs')
   mkdirSync('node_modules/typescript/bin', { recursive: true })
@@ -62,6 +63,7 @@ describe('run.mjs', () => {
     expect(await linesOf(child, /^app/)).toEqual([
       'Installing packages (npm ci); this happens once.',
       'npm ci',
+      'Building; the first time takes a minute.',
       'built',
       `app ${child.pid} --flag a b`,
     ])
