@@ -16,11 +16,16 @@ const { values } = parseArgs({
     calm: { type: 'boolean', default: false },
   },
 })
+const payouts = Number(values.payouts)
+if (!Number.isInteger(payouts) || payouts < 1) {
+  console.error('demo [--payouts N] [--calm] [--backend pg|etcd] [--folder PATH]')
+  process.exit(2)
+}
 
 const folder = demoFolder(values.folder, new Date())
 const result = await runDemo({
   folder: resolve(folder),
-  payouts: Number(values.payouts),
+  payouts,
   accounts: 40,
   executors: 3,
   backend: backendOf(values.backend),
