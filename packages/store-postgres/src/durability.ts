@@ -5,7 +5,7 @@ const SETTINGS = statement(
   'settings',
   `
   SELECT current_setting('fsync'), current_setting('synchronous_commit'),
-    current_setting('server_encoding'), current_setting('statement_timeout')`,
+    current_setting('server_encoding')`,
 )
 
 /**
@@ -15,7 +15,7 @@ const SETTINGS = statement(
  */
 export async function findUnsafeSettings(executor: Executor): Promise<readonly string[]> {
   const [row] = await executor.run(SETTINGS, [])
-  const [fsync, synchronousCommit, encoding, statementTimeout] = row ?? []
+  const [fsync, synchronousCommit, encoding] = row ?? []
   const found: string[] = []
   if (fsync === 'off') {
     found.push('fsync is off: a crash can lose grants, and repeat their tokens (INV-04)')
@@ -27,9 +27,6 @@ export async function findUnsafeSettings(executor: Executor): Promise<readonly s
   }
   if (encoding !== 'UTF8') {
     found.push(`the database is encoded in ${encoding}: a key that it cannot hold is refused`)
-  }
-  if (statementTimeout === '0') {
-    found.push('statement_timeout is 0: set it for the pool or the role, as the last resort')
   }
   return found
 }

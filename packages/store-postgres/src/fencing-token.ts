@@ -1,6 +1,6 @@
 import { checkFencingToken, MAX_FENCING_TOKEN, type TokenCapability } from '@dlock/lock-api'
 import type { Executor } from './execute.ts'
-import { statement } from './statement.ts'
+import { lockTimeout, statement } from './statement.ts'
 
 /**
  * Life of a fencing token, step 2 of 8: is minted (store-postgres).

@@ -2,6 +2,7 @@ import { checkInstant } from '@dlock/lock-api'
 import { type Executor, type Row, toldOf } from './execute.ts'
 import { VACANT } from './live.ts'
 import { lockTimeout, statement } from './statement.ts'
+import { refreshStatistics } from './statistics.ts'
 import { StatementFailure } from './translate-error.ts'
 
 /** For so long a dead session is answered with "expired", and then with "unknown". */
@@ -97,6 +98,8 @@ export class Sweeper {
       LOCK_WAIT_MS,
     ])
     this.#nextPage = Number(row?.[1]) > to ? to : 0
+    // Of use, but nothing that a sweep could fail by.
+    await refreshStatistics(this.#executor).catch(() => {})
     return Number(row?.[0])
   }
 

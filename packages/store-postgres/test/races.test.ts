@@ -212,6 +212,44 @@ test('INV-06: a heartbeat that began in time wins over whoever thinks the sessio
   )
 })
 
+test('INV-04: the tokens are advanced around whoever is taking one, and nobody takes one meanwhile', async () => {
+  const { tokens } = store.capabilities()
+  assert.ok(tokens)
+  await openGate()
+  const taker = await stage.client()
+  await taker.query('BEGIN')
+  const { rows } = await taker.query(`SELECT nextval('fencing_token_seq') AS token`)
+  const above = BigInt(rows[0].token) + 1_000n
+  const advancing = tokens.advanceTokens(above)
+  await untilBlocked(stage.admin)
+  const meanwhile = acquire('meanwhile')
+  await untilBlocked(stage.admin, 2)
+  await taker.query('COMMIT')
+  expect(await advancing).toBeGreaterThanOrEqual(above)
+  expect((await meanwhile).fencingToken).toBeGreaterThan(above)
+})
+
+test('INV-04: tokens that are advanced while many are taken are all different', async () => {
+  const { tokens } = store.capabilities()
+  assert.ok(tokens)
+  await openGate()
+  const taken: bigint[] = []
+  const take = async (worker: number): Promise<void> => {
+    const sessionId = await store.openSession('w', LONG_MS)
+    for (let turn = 0; turn < 20; turn += 1) {
+      const grant = await store.tryInsert(`${job}/${worker}/${turn}`, 'w', sessionId, LONG_MS)
+      taken.push(grant?.fencingToken ?? 0n)
+    }
+  }
+  const advance = async (): Promise<void> => {
+    for (let turn = 0; turn < 10; turn += 1) {
+      await tokens.advanceTokens((await tokens.highestToken()) + 1n)
+    }
+  }
+  await Promise.all([...Array.from({ length: 8 }, (_, worker) => take(worker)), advance()])
+  expect(new Set(taken).size).toBe(160)
+})
+
 async function acquire(owner: string): Promise<LockHandle> {
   const grant = await acquireOrNot(owner)
   assert.ok(grant, 'must be granted')

@@ -106,3 +106,24 @@ test('a table of many pages is swept in slices, and all of it in the end', async
   for (let done = 0; done < 10; done += 1) await fresh.reapExpired(FAR_FUTURE)
   expect(await count('lock_entry')).toBe(0)
 })
+
+test('statements whose plans were made for a tiny table are planned anew when it has grown', async () => {
+  const counted = async (): Promise<number> => {
+    const { rows } = await stage.admin.query(
+      `SELECT relpages FROM pg_class WHERE oid = 'lock_entry'::regclass`,
+    )
+    return rows[0].relpages
+  }
+  await stage.admin.query('TRUNCATE lock_entry')
+  await stage.admin.query('ANALYZE lock_entry')
+  const tiny = await counted()
+  const sessionId = await store.openSession('w', LONG_MS)
+  await stage.admin.query(
+    `INSERT INTO lock_entry
+     SELECT 'grown/' || i, 'w', $1, i, now(), now() + interval '1 hour', false
+     FROM generate_series(1, 5000) AS i`,
+    [sessionId],
+  )
+  await store.reapExpired(FAR_FUTURE)
+  expect(await counted()).toBeGreaterThan(tiny + 8)
+})
