@@ -3,7 +3,7 @@ import { MemoryStore } from '@dlock/store-memory'
 import type { Clock } from '@dlock/system'
 
 /** The memory store, broken in one way each; each way is one in which somebody's store was broken. */
-export abstract class BrokenStore extends MemoryStore {
+abstract class BrokenStore extends MemoryStore {
   protected readonly clock: Clock
 
   constructor(clock: Clock) {

@@ -7,7 +7,7 @@ import { ManualClock, seededRandom } from '@dlock/testing'
 import { type CrowdOptions, crowd, type Service } from './crowd.ts'
 
 /** The store's own calls, with no engine that would hide or repair anything. */
-export function bare(store: LockStore & SessionRegistry, ttlMs: number): Service {
+function bare(store: LockStore & SessionRegistry, ttlMs: number): Service {
   return {
     openSession: (...asked) => store.openSession(...asked),
     closeSession: (...asked) => store.closeSession(...asked),
