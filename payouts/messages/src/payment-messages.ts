@@ -156,7 +156,11 @@ const newPayoutFields = {
   currency: currencyField,
   beneficiaryRef: nameField,
 }
-const reason = Type.String({ minLength: 8, maxLength: 1_024, pattern: '\\S' })
+const reason = Type.Refine(
+  Type.String({ minLength: 8, maxLength: 1_024, pattern: '\\S' }),
+  (text) => /^[^\p{Cc}\p{Cs}]*$/u.test(text),
+  () => 'must hold no control character and no lone surrogate',
+) as Type.TRefine<Type.TString>
 const onPayout = { ...fencedFields, payoutId: nameField }
 
 /** The payment resource's calls. */

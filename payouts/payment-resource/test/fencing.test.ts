@@ -159,6 +159,10 @@ test('strictness: tokens, keys and fields are checked, and nothing is coerced', 
   expect(await code({ idempotencyKey: 'payout:other' })).toBe('IDEMPOTENCY_CONFLICT')
   expect(await code({ expectedState: 'POSTED' })).toBe('VALIDATION_FAILED')
   expect(await code({ more: 1 })).toBe('VALIDATION_FAILED')
+  for (const reason of ['too\u0000 short', 'too \ud800 short', 'short', '          ']) {
+    const cancelled = desk.ask(operations.cancel, { payoutId, ownerId: 'operator', reason })
+    expect(await desk.codeOf(cancelled)).toBe('VALIDATION_FAILED')
+  }
   expect(await desk.state(payoutId)).toBe('PENDING')
 })
 
