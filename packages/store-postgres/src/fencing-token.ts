@@ -58,7 +58,7 @@ export function tokens(executor: Executor): TokenCapability {
  */
 function advanceScript(above: bigint, lockWaitMs: string): string {
   return `
-    SELECT set_config('lock_timeout', '${lockWaitMs}', true);
+    SELECT ${lockTimeout(`'${lockWaitMs}'`)};
     ALTER SEQUENCE fencing_token_seq NO CYCLE;
     SELECT setval('fencing_token_seq', ${above})
     FROM fencing_token_seq
