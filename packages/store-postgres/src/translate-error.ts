@@ -76,9 +76,7 @@ const MET_LOCK: ReadonlySet<string> = new Set(['55P03', '40P01'])
 export function translate(error: unknown, sent: boolean): StatementFailure {
   const code = textField(error, 'code')
   const meaning = code === undefined ? undefined : (MEANINGS[code] ?? MEANINGS[code.slice(0, 2)])
-  // An `ERROR` rolls the statement back. Anything graver, and anything that is no answer of the
-  // server's, may come after the commit.
-  const rolledBack = textField(error, 'severity') === 'ERROR'
+  const rolledBack = isRolledBack(textField(error, 'severity'), code)
   const fate: Fate = !sent || rolledBack ? 'not-applied' : 'unknown'
   const says = meaning?.says ?? (sent ? 'the connection failed' : 'no connection could be had')
   const message = `PostgreSQL could not decide: ${says}${code === undefined ? '' : ` (${code})`}; ${FATES[fate]}`
@@ -90,6 +88,20 @@ export function translate(error: unknown, sent: boolean): StatementFailure {
     metLock: code !== undefined && MET_LOCK.has(code),
   })
 }
+
+/**
+ * An `ERROR` rolls the statement back. Anything graver, and anything that is no answer of the
+ * server's, may come after the commit. A server whose messages are in another language translates
+ * the severity, too; there the code says it, where it is one that ends the statement alone.
+ */
+function isRolledBack(severity: string | undefined, code: string | undefined): boolean {
+  if (severity === 'ERROR') return true
+  if (severity === undefined || severity === 'FATAL' || severity === 'PANIC') return false
+  return code !== undefined && ENDS_THE_STATEMENT_ALONE.test(code)
+}
+
+/** What is wrong with it or in its way: data, SQL, a deadlock, a lock, a cancellation, a standby. */
+const ENDS_THE_STATEMENT_ALONE = /^(22|23|26|42|40P01|55P03|57014|25006)/
 
 const FATES: Readonly<Record<Fate, string>> = {
   'not-applied': 'nothing was changed',

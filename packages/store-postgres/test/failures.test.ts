@@ -67,6 +67,17 @@ describe('the table of what PostgreSQL says', () => {
     },
   )
 
+  test('a server that speaks another language is understood by its codes', () => {
+    const fateOf = (severity: string, code: string) => translate({ severity, code }, true).fate
+    for (const code of ['55P03', '40P01', '57014', '25006', '26000', '42P01', '2200H']) {
+      expect(fateOf('FEHLER', code), code).toBe('not-applied')
+      expect(fateOf('FATAL', code), code).toBe('unknown')
+    }
+    for (const code of ['57P01', '57P02', '08006', 'XX000', '40001', '25P03']) {
+      expect(fateOf('ВАЖНО', code), code).toBe('unknown')
+    }
+  })
+
   test('whatever else is thrown is contention: unknown once the statement was sent', () => {
     for (const odd of [new Error('read ECONNRESET'), undefined, null, 'text', { code: 7 }]) {
       expect(translate(odd, true)).toMatchObject({ fate: 'unknown', breaksConnection: true })
