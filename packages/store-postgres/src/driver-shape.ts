@@ -6,6 +6,7 @@ export interface PgPool {
   connect(): Promise<PgPoolClient>
 }
 
+/** A connection, lent by the pool. */
 export interface PgPoolClient {
   query(query: PgQuery): Promise<PgResult>
   /** With `true` the connection is closed instead of being used again. */
@@ -24,11 +25,13 @@ export interface PgListenClient {
   on(event: 'end', listener: () => void): unknown
 }
 
+/** What `NOTIFY` sends. */
 export interface PgNotification {
   readonly channel: string
   readonly payload?: string | undefined
 }
 
+/** One statement, or several without parameters. */
 export interface PgQuery {
   /** A name makes it a prepared statement of the connection. */
   readonly name?: string
@@ -37,6 +40,7 @@ export interface PgQuery {
   readonly rowMode?: 'array'
 }
 
+/** Rows are arrays when the query says so. */
 export interface PgResult {
   readonly rows: unknown[]
 }

@@ -47,6 +47,7 @@ import { checkHandOver, type HandOver, TRANSFERS } from './transfer.ts'
 import { INSERTIONS, type InsertionSteps, REFUSALS, tryInsert } from './try-insert.ts'
 import { WANTS } from './waiting.ts'
 
+/** What a store is made of; only the pool is needed. */
 export interface PostgresStoreOptions {
   /** A `Pool` of `pg`, or anything of its shape. It stays the caller's: to size, to end. */
   readonly pool: PgPool
@@ -68,8 +69,11 @@ export interface PostgresStoreOptions {
   readonly onWarning?: (message: string) => void
   /** What the driver threw, for the log; callers only get its meaning. Default: nothing. */
   readonly onDriverError?: (error: unknown, statement: string) => void
+  /** Bounds calls, by its monotonic readings. Default: this process's. */
   readonly clock?: Clock
+  /** Jitters reconnection. Default: this process's. */
   readonly random?: Random
+  /** Names sessions. Default: unguessable ones. */
   readonly ids?: Ids
 }
 
