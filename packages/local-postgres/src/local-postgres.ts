@@ -8,6 +8,7 @@ import { clusterFolder, openCluster } from './cluster.ts'
 import { canReach, makeFolder } from './folders.ts'
 import { startOnPort } from './start-on-port.ts'
 
+/** Which server to start. With nothing said: a throwaway one on a free port. */
 export interface LocalPostgresOptions {
   /**
    * Where the cluster lives, created when there is none. Left out: a new folder among the system's
