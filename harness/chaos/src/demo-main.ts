@@ -2,25 +2,12 @@ import { resolve } from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { type DemoResult, demoFolder, type Progress, runDemo } from './demo.ts'
-import { backendOf } from './payout-town.ts'
+import { type Backend, backendOf } from './payout-town.ts'
 
 /** How much of the bar was shown last: a log gets a line only when it grows. */
 let shown = -1
 
-const { values } = parseArgs({
-  options: {
-    payouts: { type: 'string', default: '200' },
-    folder: { type: 'string', default: 'evidence/demo' },
-    backend: { type: 'string', default: 'pg' },
-    /** Throughput: a rail at 0 ms that behaves, and nobody is killed. */
-    calm: { type: 'boolean', default: false },
-  },
-})
-const payouts = Number(values.payouts)
-if (!Number.isInteger(payouts) || payouts < 1) {
-  console.error('demo [--payouts N] [--calm] [--backend pg|etcd] [--folder PATH]')
-  process.exit(2)
-}
+const { payouts, calm, ...values } = readOptions()
 
 const folder = demoFolder(values.folder, new Date())
 const result = await runDemo({
@@ -28,15 +15,46 @@ const result = await runDemo({
   payouts,
   accounts: 40,
   executors: 3,
-  backend: backendOf(values.backend),
-  railLatencyMs: values.calm ? 0 : 20,
-  faults: !values.calm,
+  backend: values.backend,
+  railLatencyMs: calm ? 0 : 20,
+  faults: !calm,
   onProgress: showProgress,
 })
 const problems = problemsOf(result)
 console.log(`\n\n${table(result)}\n\nlogs and evidence: ${folder}`)
 for (const problem of problems) console.error(`FAILED: ${problem}`)
 process.exitCode = problems.length === 0 ? 0 : 1
+
+interface Options {
+  readonly payouts: number
+  readonly folder: string
+  readonly backend: Backend
+  /** Throughput: a rail at 0 ms that behaves, and nobody is killed. */
+  readonly calm: boolean
+}
+
+/** Ends the process when they make no sense. */
+function readOptions(): Options {
+  try {
+    const { values } = parseArgs({
+      options: {
+        payouts: { type: 'string', default: '200' },
+        folder: { type: 'string', default: 'evidence/demo' },
+        backend: { type: 'string', default: 'pg' },
+        calm: { type: 'boolean', default: false },
+      },
+    })
+    const payouts = Number(values.payouts)
+    if (!Number.isInteger(payouts) || payouts < 1) {
+      throw new RangeError(`payouts must be a whole number from 1, got ${values.payouts}`)
+    }
+    return { ...values, payouts, backend: backendOf(values.backend) }
+  } catch (error) {
+    console.error((error as Error).message)
+    console.error('demo [--payouts N] [--calm] [--backend pg|etcd] [--folder PATH]')
+    process.exit(2)
+  }
+}
 
 function showProgress({ done, total, note }: Progress): void {
   const filled = Math.round((done / total) * 40)
