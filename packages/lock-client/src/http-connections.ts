@@ -10,6 +10,7 @@ import { urlToHttpOptions } from 'node:url'
 import { ContentionError } from '@dlock/lock-api'
 import type { Clock } from '@dlock/system'
 
+/** One request, as a road over HTTP asks for it. */
 export interface HttpCall {
   readonly method: string
   /** Sent as it is: `new URL`, and so `fetch`, would fold the keys "." and ".." away. */
@@ -21,6 +22,7 @@ export interface HttpCall {
   readonly signal: AbortSignal
 }
 
+/** What came back: the status, and the body as text. */
 export interface HttpResponse {
   readonly status: number
   readonly body: string

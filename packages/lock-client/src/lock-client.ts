@@ -26,6 +26,7 @@ export interface InProcessOptions {
   readonly service: LocalService
 }
 
+/** What every client may be given, whatever its road to the service. */
 export interface ClientOptions extends ReportHooks {
   /** The lease of a session, in whole milliseconds from 1; default 15 000. A server takes 1 000 … 60 000. */
   readonly sessionTtlMs?: number

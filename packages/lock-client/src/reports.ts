@@ -5,6 +5,7 @@
  */
 export type Background = 'heartbeat' | 'release' | 'close' | 'listener'
 
+/** Where the client reports what no caller of its own is there to be told. */
 export interface ReportHooks {
   /** For errors that no caller can be given. May not throw; what it throws is dropped. */
   readonly onError?: ((error: unknown, during: Background) => void) | undefined

@@ -12,6 +12,7 @@ export interface Socket {
   terminate(): void
 }
 
+/** What a socket tells: that it opened, what arrived, and that it is gone. */
 export interface SocketListener {
   opened(): void
   message(text: string): void
