@@ -120,8 +120,11 @@ describe('it does not start, and says why', () => {
       { env },
     )
     expect((await lockd.exited).code).toBe(2)
-    expect(lockd.lines).toHaveLength(5)
-    expect(lockd.lines.join('\n')).toContain('LOCK_DEFUALT_TTL')
+    // Four mistakes, between what they are and where to read more.
+    expect(lockd.lines).toHaveLength(6)
+    for (const named of ['LOCK_DEFUALT_TTL', '"0s"', '"http"', '0.0.0.0']) {
+      expect(lockd.lines.join('\n')).toContain(named)
+    }
   })
 
   test('on a port that is taken: 1, and what to do', async () => {
