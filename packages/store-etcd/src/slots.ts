@@ -63,7 +63,7 @@ export class Slots {
 }
 
 /** TTLs are whole seconds, so a slot can be attached to for this long to a whole second more. */
-export const LEAST_WINDOW_MS = 1_000
+const LEAST_WINDOW_MS = 1_000
 
 interface Slot {
   readonly attachBeforeNanos: bigint

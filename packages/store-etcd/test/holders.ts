@@ -1,5 +1,5 @@
 import { RetryableLockError } from '@dlock/lock-api'
-import { type EtcdStore, TTL_BOUNDS } from '@dlock/store-etcd'
+import type { EtcdStore } from '@dlock/store-etcd'
 import { systemClock } from '@dlock/system'
 
 const TTL_MS = 3_000
@@ -121,9 +121,6 @@ export class Holders {
     this.#highest.set(key, token)
   }
 }
-
-/** Longer than a lease can outlive its holder when etcd's leader changes. */
-export const LEASE_IS_OVER_MS: number = 2 * TTL_MS + TTL_BOUNDS.maxLatenessMs
 
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => systemClock.setTimer(ms, resolve, { keepAlive: true }))

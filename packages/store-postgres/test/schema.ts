@@ -29,7 +29,7 @@ export async function migratedSchema(url: string): Promise<Schema> {
   }
 }
 
-export const CAPABILITIES = [
+const CAPABILITIES = [
   'waiting',
   'transfer',
   'sessions',

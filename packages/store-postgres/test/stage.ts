@@ -21,7 +21,7 @@ export async function openStage(): Promise<Stage> {
   return stageOn(await migratedSchema(database.url), dropDatabase)
 }
 
-export function stageOn(schema: Schema, dropDatabase: () => Promise<void>): Stage {
+function stageOn(schema: Schema, dropDatabase: () => Promise<void>): Stage {
   const ends: (() => Promise<unknown>)[] = []
   const { url, admin } = schema
   const openPool = (config: pg.PoolConfig = {}): pg.Pool => {

@@ -36,7 +36,7 @@ export interface RangeRequest {
   readonly keysOnly?: boolean
 }
 
-export const NO_LEASE = '0'
+const NO_LEASE = '0'
 
 export function exists(key: string): Compare {
   return { key: Buffer.from(key), target: 'CREATE', result: 'GREATER', createRevision: '0' }
