@@ -178,7 +178,8 @@ test('to advance the counter gives up when a transaction that took a token stall
   await stalled.query('BEGIN')
   await stalled.query(`SELECT nextval('fencing_token_seq')`)
   const { tokens } = hasty.capabilities()
-  await expect(tokens?.advanceTokens(1n)).rejects.toThrow(/nothing was changed/)
+  // Whether the server or this process gives up first is a race, and all the same to the caller.
+  await expect(tokens?.advanceTokens(1n)).rejects.toBeInstanceOf(ContentionError)
   expect((await acquire()).fencingToken).toBeGreaterThan(0n)
   await stalled.query('ROLLBACK')
 })

@@ -4,7 +4,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { PostgresStore } from '../src/index.ts'
 import { editedPool } from './edited-pool.ts'
-import { openStage, type Stage, until, untilBlocked } from './stage.ts'
+import { openStageAlone, type Stage, until, untilBlocked } from './stage.ts'
 
 /**
  * Schedules that are rare and must be right. A statement stalls in the middle because a trigger,
@@ -22,7 +22,7 @@ let round = 0
 let job: string
 
 beforeAll(async () => {
-  stage = await openStage()
+  stage = await openStageAlone()
   store = stage.store()
   gate = await stage.client()
   await stage.admin.query(`

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { createDatabase, startLocalPostgres } from '@dlock/local-postgres'
 import { createTestDatabase } from '@dlock/services'
 import pg from 'pg'
 import { PostgresStore, type PostgresStoreOptions } from '../src/index.ts'
@@ -19,6 +20,15 @@ export async function openStage(): Promise<Stage> {
   const database = await createTestDatabase()
   const dropDatabase = async (): Promise<void> => database[Symbol.asyncDispose]()
   return stageOn(await migratedSchema(database.url), dropDatabase)
+}
+
+/**
+ * On a PostgreSQL of its own. What may be swept, and what a page may be cleared of, waits for every
+ * older transaction of the whole server: those of other test files would decide a test.
+ */
+export async function openStageAlone(): Promise<Stage> {
+  const postgres = await startLocalPostgres()
+  return stageOn(await migratedSchema(await createDatabase(postgres.url())), () => postgres.stop())
 }
 
 function stageOn(schema: Schema, dropDatabase: () => Promise<void>): Stage {

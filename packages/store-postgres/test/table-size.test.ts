@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PostgresStore } from '../src/index.ts'
-import { openStage, type Stage } from './stage.ts'
+import { openStageAlone, type Stage } from './stage.ts'
 
 const LONG_MS = 3_600_000
 const FAR_FUTURE = new Date('9999-01-01T00:00:00Z')
@@ -10,7 +10,7 @@ let stage: Stage
 let store: PostgresStore
 
 beforeAll(async () => {
-  stage = await openStage()
+  stage = await openStageAlone()
   store = stage.store()
 })
 
