@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import process from 'node:process'
 
 const LOOK_EVERY_MS = 200
@@ -9,11 +10,27 @@ const LOOK_EVERY_MS = 200
  */
 export function stopWithParent() {
   if (process.env.npm_lifecycle_event === undefined) return
-  const parent = process.ppid
+  const started = ancestors()
   const timer = setInterval(() => {
-    if (process.ppid === parent) return
+    if (ancestors() === started) return
     clearInterval(timer)
     process.kill(process.pid, 'SIGTERM')
   }, LOOK_EVERY_MS)
   timer.unref()
+}
+
+/** npm starts a shell, which some shells replace by their command and others do not. */
+function ancestors() {
+  return `${process.ppid} ${parentOf(process.ppid)}`
+}
+
+/** Where the kernel does not tell, only the direct parent is looked after. */
+function parentOf(pid) {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    // pid (name) state parent …; the name may hold anything, parentheses too.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]
+  } catch {
+    return ''
+  }
 }

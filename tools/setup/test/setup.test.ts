@@ -101,16 +101,20 @@ describe('run.mjs', () => {
     expect(await child.exited).toEqual({ code: 1, signal: null })
   })
 
-  test('what npm started is asked to stop when npm is killed', async () => {
+  test.for([
+    ['a shell that waits', '; exit $?'],
+    ['a shell that is replaced', ''],
+  ])('what npm started through %s is asked to stop when npm is killed', async ([, after]) => {
     const app = write(
       'app.mjs',
       "process.on('SIGTERM', () => { console.log('stopped'); process.exit() })\n" +
         "console.log('up'); setInterval(() => {}, 1e6)",
     )
-    const args = JSON.stringify([join(checkout, 'tools/setup/run.mjs'), app])
+    const command = `${after === '' ? 'exec ' : ''}"$0" tools/setup/run.mjs ${app}${after}`
+    const shell = JSON.stringify(['-c', command, process.execPath])
     const npmRun = write(
       'npm-run.cjs',
-      `require('node:child_process').spawn(process.execPath, ${args}, { stdio: 'inherit' })`,
+      `require('node:child_process').spawn('sh', ${shell}, { stdio: 'inherit' })`,
     )
     await using npm = await run([npmRun], { npm_lifecycle_event: 'start' })
     await npm.waitForLine(/^up$/)
