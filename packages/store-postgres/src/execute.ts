@@ -151,20 +151,27 @@ export class Executor {
     values: (string | null)[],
     untilNanos: bigint,
   ): Promise<readonly Row[]> {
+    const prepared = this.#prepared
     try {
-      return await this.#sendOnce(client, statement, values, untilNanos)
+      return await this.#sendOnce(client, statement, values, untilNanos, prepared)
     } catch (failure) {
       const mixedUp = failure instanceof StatementFailure && failure.forgetsStatements
-      if (!this.#prepared || !mixedUp) throw failure
+      if (!prepared || !mixedUp) throw failure
+      this.#goOnUnprepared()
       // It was refused before it ran, so it may be sent again.
-      this.#prepared = false
-      this.#options.onWarning(
-        'PostgreSQL is behind a pooler that mixes up prepared statements: going on without them, ' +
-          'at some cost. Set preparedStatements to false, or use PgBouncer 1.21 or newer with ' +
-          'max_prepared_statements.',
-      )
-      return this.#sendOnce(client, statement, values, untilNanos)
+      return this.#sendOnce(client, statement, values, untilNanos, false)
     }
+  }
+
+  /** Once, whoever was first to find out: others that were on their way come here as well. */
+  #goOnUnprepared(): void {
+    if (!this.#prepared) return
+    this.#prepared = false
+    this.#options.onWarning(
+      'PostgreSQL is behind a pooler that mixes up prepared statements: going on without them, ' +
+        'at some cost. Set preparedStatements to false, or use PgBouncer 1.21 or newer with ' +
+        'max_prepared_statements.',
+    )
   }
 
   async #sendOnce(
@@ -172,8 +179,9 @@ export class Executor {
     { name, text }: Statement,
     values: (string | null)[],
     untilNanos: bigint,
+    prepared: boolean,
   ): Promise<readonly Row[]> {
-    const query: PgQuery = this.#prepared
+    const query: PgQuery = prepared
       ? { name, text, values, rowMode: 'array' }
       : { text, values, rowMode: 'array' }
     const result = await this.#inTime(client.query(query), untilNanos, 'unknown', name)

@@ -1,7 +1,7 @@
 import { createTestDatabase, type TestDatabase } from '@dlock/services'
 import { describeLockStore } from '@dlock/tck'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { migrate, openPostgresStore } from '../src/index.ts'
 import { type PgBouncer, startPgBouncer } from './pgbouncer.ts'
 import { fixtureOf, migratedSchema, type Schema } from './schema.ts'
@@ -56,6 +56,7 @@ test('P-11: who listens through the pooler is told that waiters poll', async () 
 
 test('P-11: who forgot to switch prepared statements off is warned, and goes on without', async () => {
   const pool = new pg.Pool({ connectionString: pooler.url, max: 4 })
+  onTestFinished(() => pool.end())
   const warnings: string[] = []
   const store = await openPostgresStore({
     pool,
@@ -72,5 +73,27 @@ test('P-11: who forgot to switch prepared statements off is warned, and goes on 
       await store.deleteIfOwner(grant?.key ?? '', grant?.fencingToken ?? 1n)
   }
   expect(warnings).toContainEqual(expect.stringContaining('preparedStatements'))
-  await pool.end()
+})
+
+test('P-11: several statements that are mixed up at once are all sent again, and warned of once', async () => {
+  const pool = new pg.Pool({ connectionString: pooler.url, max: 4 })
+  onTestFinished(() => pool.end())
+  for (let round = 0; round < 10; round += 1) {
+    const warnings: string[] = []
+    const store = await openPostgresStore({
+      pool,
+      callTimeoutMs: 10_000,
+      onWarning: (warning) => warnings.push(warning),
+    })
+    const sessionId = await store.openSession('w', 60_000)
+    const calls = Array.from({ length: 5 }, () => [
+      store.heartbeat(sessionId, 60_000),
+      store.read('a'),
+      store.locksOf(sessionId),
+    ])
+    await Promise.all(calls.flat())
+    const named = warnings.filter((warning) => warning.includes('preparedStatements'))
+    expect(named.length).toBeLessThanOrEqual(1)
+    await store.closeSession(sessionId)
+  }
 })
