@@ -31,10 +31,16 @@ export function startProcess(command: string, options: StartOptions = {}): Promi
   return RunningProcess.start(command, options)
 }
 
+/** For what a process printed before it ended, when others still hold its output. */
+const REST_OF_OUTPUT_MS = 1_000
+
 /** A child process whose lines are kept, and whose whole group can be paused and killed. */
 export class RunningProcess implements AsyncDisposable {
   readonly pid: number
-  /** Resolves when the process itself has ended; what it started may live on until `kill`. */
+  /**
+   * Resolves when the process itself has ended and its lines are all there; what it started may
+   * live on until `kill`.
+   */
   readonly exited: Promise<Exit>
   readonly #command: string
   readonly #clock: Clock
@@ -69,7 +75,13 @@ export class RunningProcess implements AsyncDisposable {
       child.once('exit', (code, signal) => {
         this.#exit = { code, signal }
         if (!send(-pid, 0)) this.#undertaker.kill('SIGKILL')
-        resolve(this.#exit)
+        const exit = this.#exit
+        // What it left behind may hold its output open; what it printed itself is there by then.
+        const timer = clock.setTimer(REST_OF_OUTPUT_MS, () => resolve(exit), { keepAlive: true })
+        child.once('close', () => {
+          timer.cancel()
+          resolve(exit)
+        })
       })
     })
     child.once('close', () => {
