@@ -1,8 +1,6 @@
-import { exists, get, nested, prefixEnd, unchangedSince } from './client/txn.ts'
+import { exists, get, nested, unchangedSince } from './client/txn.ts'
 import type { EtcdState } from './etcd-state.ts'
-
-/** A page of the index, and of the locks checked in one transaction. */
-const PAGE = 100
+import { pagesUnder } from './pages.ts'
 
 /**
  * The keys of the session's live locks. The index may hold entries of locks that have ended since:
@@ -14,14 +12,8 @@ export async function liveLocksOf(
 ): Promise<ReadonlySet<string>> {
   const live = new Set<string>()
   const prefix = state.keys.held(sessionId)
-  let from = prefix
-  for (;;) {
-    const page = await state.client.range({
-      key: Buffer.from(from),
-      rangeEnd: prefixEnd(prefix),
-      limit: String(PAGE),
-    })
-    const entries = page.items.map(({ key, modRevision }) => ({
+  for await (const page of pagesUnder(state.client, prefix)) {
+    const entries = page.map(({ key, modRevision }) => ({
       key: key.slice(prefix.length),
       modRevision,
     }))
@@ -40,8 +32,6 @@ export async function liveLocksOf(
     entries.forEach(({ key }, index) => {
       if (answer.nested(index).succeeded) live.add(key)
     })
-    const last = page.items.at(-1)
-    if (!page.more || last === undefined) return live
-    from = `${last.key}\0`
   }
+  return live
 }

@@ -1,10 +1,9 @@
 import { checkInstant } from '@dlock/lock-api'
-import { absent, nested, prefixEnd, remove, unchangedSince } from './client/txn.ts'
+import { absent, nested, remove, unchangedSince } from './client/txn.ts'
 import type { EtcdState } from './etcd-state.ts'
+import { pagesUnder } from './pages.ts'
 import { lockRecordOf, sessionRecordOf } from './records.ts'
 import { sweepCarrier } from './sessions.ts'
-
-const PAGE = 100
 
 /**
  * etcd itself removes what has expired, but for the lock records that an expired marker leaves
@@ -20,14 +19,8 @@ export async function reapExpired(state: EtcdState, now: Date): Promise<number> 
 async function reapLocks(state: EtcdState, nowMs: number): Promise<number> {
   let reaped = 0
   const prefix = state.keys.locks('')
-  let from = prefix
-  for (;;) {
-    const page = await state.client.range({
-      key: Buffer.from(from),
-      rangeEnd: prefixEnd(prefix),
-      limit: String(PAGE),
-    })
-    const locks = page.items.flatMap((stored) => {
+  for await (const page of pagesUnder(state.client, prefix)) {
+    const locks = page.flatMap((stored) => {
       const parsed = state.keys.parse(stored.key)
       if (parsed?.kind !== 'lock') return []
       const { acquiredAtMs, ttlMs } = lockRecordOf(stored)
@@ -51,25 +44,17 @@ async function reapLocks(state: EtcdState, nowMs: number): Promise<number> {
       failure: [],
     })
     reaped += locks.filter((_, index) => answer.nested(index).succeeded).length
-    const last = page.items.at(-1)
-    if (!page.more || last === undefined) return reaped
-    from = `${last.key}\0`
   }
+  return reaped
 }
 
 /** Those that ended while no process of ours was watching. */
 async function sweepDeadSessions(state: EtcdState): Promise<void> {
   const prefix = state.keys.sessionRecord('')
-  let from = prefix
-  for (;;) {
-    const page = await state.client.range({
-      key: Buffer.from(from),
-      rangeEnd: prefixEnd(prefix),
-      limit: String(PAGE),
-    })
+  for await (const page of pagesUnder(state.client, prefix)) {
     const answer = await state.client.txn({
       compare: [],
-      success: page.items.map(({ key }) =>
+      success: page.map(({ key }) =>
         nested({
           compare: [absent(state.keys.session(key.slice(prefix.length)))],
           success: [],
@@ -78,11 +63,8 @@ async function sweepDeadSessions(state: EtcdState): Promise<void> {
       ),
       failure: [],
     })
-    for (const [index, stored] of page.items.entries()) {
+    for (const [index, stored] of page.entries()) {
       if (answer.nested(index).succeeded) await sweepCarrier(state, sessionRecordOf(stored).carrier)
     }
-    const last = page.items.at(-1)
-    if (!page.more || last === undefined) return
-    from = `${last.key}\0`
   }
 }
